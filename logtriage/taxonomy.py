@@ -1,0 +1,60 @@
+"""The failure types, their classes and actions: the product's own copy of the public taxonomy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class FailureType:
+    id: str
+    failure_class: str  # infrastructure | framework | script | operations
+    action: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    version: int
+    types: dict[str, FailureType]
+
+    def __getitem__(self, failure_type: str) -> FailureType:
+        """Raises KeyError that lists the nearest ids when the id does not exist."""
+        try:
+            return self.types[failure_type]
+        except KeyError:
+            import difflib
+
+            near = difflib.get_close_matches(failure_type, self.types, n=3)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise KeyError(f"failure type {failure_type!r} is not in the taxonomy{hint}") from None
+
+    def __contains__(self, failure_type: object) -> bool:
+        return failure_type in self.types
+
+
+def shipped(folder: str) -> Path:
+    """The folder `rules` or `prompts`: inside the installed package, or beside it in a source tree."""
+    inside = Path(str(resources.files("logtriage"))) / folder
+    return inside if inside.is_dir() else inside.parent.parent / folder
+
+
+@cache
+def taxonomy() -> Taxonomy:
+    document = yaml.load((shipped("rules") / "taxonomy.yaml").read_bytes(), Loader=YAML_LOADER)
+    return Taxonomy(
+        version=document["version"],
+        types={
+            name: FailureType(name, entry["class"], entry["action"], entry["means"])
+            for name, entry in document["types"].items()
+        },
+    )
+
+
+# The C loader reads the bank ten times faster; PyYAML builds without it exist.
+YAML_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
