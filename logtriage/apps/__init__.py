@@ -1,0 +1,1 @@
+"""The outside: arguments, sockets and schedules; each app calls one function and prints."""

@@ -1,0 +1,1 @@
+"""A verdict as something that a person or a program reads."""
