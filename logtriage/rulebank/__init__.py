@@ -1,0 +1,1 @@
+"""Rules as data: loading, linting, proving and matching. Knows nothing of ranks or time order."""

@@ -1,0 +1,304 @@
+"""Loading the bank: the shipped rules and any extra files, with file and line of every fault."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import re2
+import yaml
+
+from logtriage.model import SourceRole
+from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Role, Rule, Strength
+from logtriage.taxonomy import YAML_LOADER, shipped, taxonomy
+
+NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
+FIELDS = {
+    "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
+    "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework",
+}  # fmt: skip
+
+
+_Choice = TypeVar("_Choice", Role, Strength, Mark, SourceRole)
+
+
+class BankFault(Exception):
+    """The bank cannot be loaded; `faults` says where and why."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        more = f" (and {len(faults) - 1} more faults)" if len(faults) > 1 else ""
+        super().__init__(f"{faults[0]}{more}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """All rules in force; `version` changes whenever a byte of a rule file changes."""
+
+    rules: tuple[Rule, ...]
+    explains: dict[str, frozenset[str]]  # failure type -> types that may follow from it
+    version: str
+
+
+def rule_options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 512 << 20
+    return options
+
+
+def read_rule_file(path: Path) -> tuple[Rule, ...]:
+    """The rules of one file.
+
+    Raises BankFault with every fault of the file, not only the first.
+    """
+    return _parsed_file(path, _bytes_of(path))
+
+
+def rule_files() -> list[Path]:
+    """The files of the shipped bank that hold rules."""
+    return [path for path in sorted(shipped("rules").glob("*.yaml")) if path.name not in NOT_RULES]
+
+
+def load_bank(extra: Sequence[Path] = ()) -> Bank:
+    """The shipped bank and the rules of the extra files, in a stable order.
+
+    What was parsed and checked once is kept under the user's cache folder (as JSON, keyed by the
+    files' bytes), since YAML takes longer to read than most jobs' logs. Raises BankFault.
+    """
+    folder = shipped("rules")
+    contents = [(path, _bytes_of(path)) for path in [*sorted(folder.glob("*.yaml")), *map(Path, extra)]]
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path, content in contents:
+        digest.update(path.name.encode() + b"\0" + content + b"\0")
+    version = digest.hexdigest()[:12]
+    known = _cached(version) if not extra else None
+    if known is not None:
+        return known
+    faults: list[Fault] = []
+    rules: list[Rule] = []
+    for path, content in contents:
+        if path.name in NOT_RULES and path.parent == folder:
+            continue
+        try:
+            rules += _parsed_file(path, content)
+        except BankFault as fault:
+            faults += fault.faults
+    seen: dict[str, Rule] = {}
+    for rule in rules:
+        if (first := seen.setdefault(rule.id, rule)) is not rule:
+            faults.append(Fault(rule.file, rule.line, rule.id, f"id is taken by {first.file}:{first.line}"))
+    explains, graph_faults = _graph(folder / "explains.yaml")
+    faults += graph_faults
+    if faults:
+        raise BankFault(faults)
+    bank = Bank(tuple(rules), explains, version)
+    if not extra:
+        _keep(bank)
+    return bank
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BankFault([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
+
+
+def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
+    name = path.name
+    try:
+        root = yaml.compose(content, Loader=YAML_LOADER)
+        document = yaml.load(content, Loader=YAML_LOADER)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "not a YAML file"
+        raise BankFault([Fault(name, mark.line + 1 if mark else 1, "", f"not YAML: {problem}")]) from None
+    if document is None:
+        return ()
+    if not isinstance(document, list) or not isinstance(root, yaml.SequenceNode):
+        raise BankFault([Fault(name, 1, "", "a rule file is a list of rules (see docs/rules.md)")])
+    rules: list[Rule] = []
+    faults: list[Fault] = []
+    for node, entry in zip(root.value, document, strict=True):
+        line = node.start_mark.line + 1
+        try:
+            rules.append(_rule(entry, name, line))
+        except ValueError as error:
+            who = str(entry.get("id", "")) if isinstance(entry, dict) else ""
+            faults.append(Fault(name, line, who, str(error)))
+    if faults:
+        raise BankFault(faults)
+    return tuple(rules)
+
+
+def _rule(entry: Any, file: str, line: int) -> Rule:
+    if not isinstance(entry, dict):
+        raise ValueError("a rule is a mapping")
+    if unknown := set(entry) - FIELDS:
+        raise ValueError(f"unknown field {', '.join(sorted(map(str, unknown)))}")
+    for name in ("id", "role", "title", "keywords", "pattern"):
+        if not entry.get(name):
+            raise ValueError(f"field {name!r} is missing")
+    role = _one_of(Role, entry["role"], "role")
+    failure_type = entry.get("failure_type")
+    if failure_type is not None and failure_type not in taxonomy():
+        near = difflib.get_close_matches(str(failure_type), taxonomy().types, n=2)
+        raise ValueError(
+            f"failure_type {failure_type!r} is not in the taxonomy"
+            + (f"; did you mean {' or '.join(near)}?" if near else "")
+        )
+    if role in (Role.CAUSE, Role.SYMPTOM) and failure_type is None:
+        raise ValueError(f"a {role} rule needs a failure_type")
+    pattern = str(entry["pattern"])
+    try:
+        re2.compile(pattern, rule_options())
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise ValueError(f"pattern is no linear-time expression: {reason}") from None
+    return Rule(
+        id=str(entry["id"]),
+        failure_type=failure_type,
+        role=role,
+        strength=_one_of(Strength, entry.get("strength", "likely"), "strength"),
+        title=str(entry["title"]),
+        keywords=_texts(entry, "keywords"),
+        pattern=pattern,
+        where=tuple(_one_of(SourceRole, name, "where") for name in _texts(entry, "where")),
+        explains=_texts(entry, "explains"),
+        mitigation=tuple(_mitigation(item) for item in _items(entry, "mitigation")),
+        references=_texts(entry, "references"),
+        examples=tuple(_example(item) for item in _items(entry, "examples")),
+        counterexamples=_texts(entry, "counterexamples"),
+        marks=_one_of(Mark, entry["marks"], "marks") if entry.get("marks") else None,
+        voids=bool(entry.get("voids", False)),
+        framework=entry.get("framework"),
+        file=file,
+        line=line,
+    )
+
+
+def _one_of(kind: type[_Choice], value: Any, name: str) -> _Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(member.value for member in kind)
+        raise ValueError(f"{name} is {value!r}, but must be one of {allowed}") from None
+
+
+def _items(entry: dict[str, Any], name: str) -> list[Any]:
+    value = entry.get(name)
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _texts(entry: dict[str, Any], name: str) -> tuple[str, ...]:
+    items = _items(entry, name)
+    if bad := [item for item in items if not isinstance(item, str)]:
+        raise ValueError(f"{name}: {bad[0]!r} is not a text (quote it)")
+    return tuple(items)
+
+
+def _mitigation(item: Any) -> Mitigation:
+    if isinstance(item, str):
+        return Mitigation(item)
+    if isinstance(item, dict) and isinstance(item.get("text"), str) and set(item) <= {"text", "when"}:
+        return Mitigation(item["text"], item.get("when"))
+    raise ValueError(f"mitigation: {item!r} is neither a text nor {{text, when}}")
+
+
+def _example(item: Any) -> Example:
+    if isinstance(item, str):
+        return Example(item)
+    if isinstance(item, dict) and isinstance(item.get("line"), str) and set(item) <= {"line", "captures"}:
+        captures = item.get("captures") or {}
+        if all(isinstance(value, str) for value in captures.values()):
+            return Example(item["line"], tuple(sorted(captures.items())))
+    raise ValueError(f"example {item!r} is neither a text nor {{line, captures}} with quoted captures")
+
+
+def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
+    """`explains.yaml` with its wildcards spread out over the taxonomy."""
+    if not path.exists():
+        return {}, []
+    faults: list[Fault] = []
+    known = taxonomy().types
+    edges: dict[str, set[str]] = {}
+
+    def spread(name: str) -> Iterator[str]:
+        family = name[:-1] if name.endswith(".*") else None
+        found = [each for each in known if each == name or (family and each.startswith(family))]
+        if not found:
+            faults.append(Fault(path.name, 1, "", f"{name!r} names no failure type"))
+        yield from found
+
+    for cause, effects in (yaml.load(_bytes_of(path), Loader=YAML_LOADER) or {}).items():
+        for each in spread(str(cause)):
+            edges.setdefault(each, set()).update(
+                effect for name in effects for effect in spread(str(name)) if effect != each
+            )
+    return {cause: frozenset(effects) for cause, effects in edges.items()}, faults
+
+
+def _cache_file(version: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return Path(home) / "logtriage" / f"bank-{version}.json"
+
+
+def _cached(version: str) -> Bank | None:
+    try:
+        document = json.loads(_cache_file(version).read_bytes())
+        rules = tuple(_rule_from_cache(entry) for entry in document["rules"])
+        return Bank(rules, {k: frozenset(v) for k, v in document["explains"].items()}, version)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _rule_from_cache(entry: dict[str, Any]) -> Rule:
+    return Rule(
+        **entry
+        | {
+            "role": Role(entry["role"]),
+            "strength": Strength(entry["strength"]),
+            "marks": Mark(entry["marks"]) if entry["marks"] else None,
+            "where": tuple(map(SourceRole, entry["where"])),
+            "mitigation": tuple(Mitigation(**item) for item in entry["mitigation"]),
+            "examples": tuple(
+                Example(item["line"], tuple((k, v) for k, v in item["captures"])) for item in entry["examples"]
+            ),
+        }
+        | {name: tuple(entry[name]) for name in ("keywords", "explains", "references", "counterexamples")}
+    )
+
+
+def _keep(bank: Bank) -> None:
+    """Write the cache; a full or read-only disk only costs the time that it would have saved."""
+    path = _cache_file(bank.version)
+    document = {
+        "rules": [asdict(rule) for rule in bank.rules],
+        "explains": {cause: sorted(effects) for cause, effects in bank.explains.items()},
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob("bank-*.json"):
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(document, file, ensure_ascii=True)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+@functools.cache
+def pattern_of(rule_pattern: str) -> Any:
+    """The compiled pattern of a rule (google-re2)."""
+    return re2.compile(rule_pattern, rule_options())

@@ -1,0 +1,92 @@
+"""One rule: what it says, what it matches, and the lines that prove it (format: docs/rules.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from logtriage.model import SourceRole
+
+
+class Role(StrEnum):
+    CAUSE = "cause"
+    SYMPTOM = "symptom"
+    CONTEXT = "context"
+    PROGRESS = "progress"
+
+
+class Strength(StrEnum):
+    DEFINITE = "definite"
+    LIKELY = "likely"
+    HINT = "hint"
+
+
+class Mark(StrEnum):
+    """What a progress or context line stands for."""
+
+    STEP = "step"
+    CHECKPOINT = "checkpoint"
+    RESUMED = "resumed"
+    COMPLETED = "completed"
+    STARTED = "started"
+    EXIT = "exit"
+    RESTART = "restart"
+    FRAMEWORK = "framework"
+
+
+@dataclass(frozen=True, slots=True)
+class Mitigation:
+    text: str
+    when: str | None = None  # only when this software was seen in the log
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    line: str
+    captures: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    id: str
+    failure_type: str | None
+    role: Role
+    strength: Strength
+    title: str
+    keywords: tuple[str, ...]
+    pattern: str
+    where: tuple[SourceRole, ...] = ()
+    explains: tuple[str, ...] = ()
+    mitigation: tuple[Mitigation, ...] = ()
+    references: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+    counterexamples: tuple[str, ...] = ()
+    marks: Mark | None = None
+    voids: bool = False
+    framework: str | None = None
+    file: str = ""
+    line: int = 0
+
+    def entitled(self, captures: dict[str, str]) -> str:
+        """The title with `{name}` filled from the captures; names without a value are left out."""
+        title = self.title
+        for name, value in captures.items():
+            title = title.replace("{" + name + "}", value)
+        while (start := title.find("{")) >= 0 and (end := title.find("}", start)) > 0:
+            title = title[:start].rstrip() + title[end + 1 :]
+        return " ".join(title.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a rule, and where it stands."""
+
+    file: str
+    line: int
+    rule: str
+    message: str
+    severity: str = "error"  # error | warning
+
+    def __str__(self) -> str:
+        named = f" rule {self.rule}:" if self.rule else ""
+        return f"{self.file}:{self.line}:{named} {self.message}"
