@@ -1,0 +1,227 @@
+"""A verdict on one screen of a terminal.
+
+Everything that came from a log, a file name or a model is put into rich `Text` objects as plain characters
+after :func:`logtriage.report.words.visible`: neither markup nor escapes in it are ever obeyed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from logtriage.report import words
+from logtriage.report.document import CitedLine, Verdict
+
+MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of each list is shown; the rest is counted."""
+
+    evidence: int
+    followed: int
+    mitigations: int
+    attempts: int
+    alternatives: int
+    notes: int
+    prose_lines: int
+
+
+# From generous to scant: the first that fits on the screen is taken.
+_AMOUNTS = (
+    Amount(evidence=5, followed=4, mitigations=5, attempts=6, alternatives=3, notes=4, prose_lines=8),
+    Amount(evidence=4, followed=3, mitigations=4, attempts=4, alternatives=2, notes=3, prose_lines=6),
+    Amount(evidence=3, followed=2, mitigations=3, attempts=3, alternatives=2, notes=2, prose_lines=5),
+    Amount(evidence=2, followed=2, mitigations=2, attempts=2, alternatives=1, notes=1, prose_lines=4),
+)
+
+
+def render(verdict: Verdict, console: Console) -> None:
+    """Print the verdict: at most about 40 lines on a screen 100 columns wide."""
+    width = max(40, min(console.width, 110))
+    for amount in _AMOUNTS:
+        lines = _layout(verdict, amount, width, console)
+        if len(lines) <= MOST_LINES:
+            break
+    for line in lines:
+        console.print(line, markup=False, highlight=False, emoji=False, overflow="ellipsis", no_wrap=True)
+
+
+def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> list[Text]:
+    body = verdict.verdict
+
+    def wrapped(text: Text | str, indent: str = "  ", rest: str | None = None, most: int = 3) -> list[Text]:
+        return _wrapped(text, indent, indent if rest is None else rest, width, most, console)
+
+    lines = _headline(verdict, width, console)
+    if body.summary:
+        lines += [Text(), *wrapped(words.prose(body.summary), most=amount.prose_lines)]
+
+    if body.evidence:
+        lines += _section("Evidence")
+        for cited in body.evidence[: amount.evidence]:
+            lines += _cited(cited, width, console)
+        lines += _more(len(body.evidence) - amount.evidence, "line")
+
+    followed = _followed(verdict, amount.followed)
+    if followed:
+        lines += _section("What followed")
+        for text in followed:
+            lines += wrapped(text, "  ", "    ", most=2)
+
+    lines += _section("What to do now")
+    lines += wrapped(Text(words.action_words(body), style="bold"))
+    restart = words.restart_words(body)
+    if restart:
+        lines += wrapped(restart)
+    for number, mitigation in enumerate(body.mitigations[: amount.mitigations], 1):
+        text = Text(words.prose(mitigation.text))
+        if mitigation.source in ("memory", "llm"):
+            origin = "a confirmed earlier case" if mitigation.source == "memory" else "a language model"
+            text.append(f" (from {origin})", style="dim")
+        lines += wrapped(text, f"  {number}. ", "     ")
+    lines += _more(len(body.mitigations) - amount.mitigations, "suggestion")
+
+    lines += _attempts(verdict, amount.attempts, width, console)
+
+    facts = words.job_facts(verdict.job)
+    if facts:
+        lines += _section("The job")
+        lines += wrapped(" · ".join(facts), most=4)
+
+    notes = _notes(verdict, amount)
+    if notes:
+        lines += _section("Worth knowing")
+        for note in notes:
+            lines += wrapped(note, "  - ", "    ", most=2)
+
+    lines += [Text()]
+    lines += wrapped(Text(f"{words.visible(verdict.id, 80)} · {words.mined_words(verdict)}", style="dim"), "")
+    return lines
+
+
+def _headline(verdict: Verdict, width: int, console: Console) -> list[Text]:
+    body = verdict.verdict
+    well = body.failure_type.startswith("none.")
+    undecided = body.failure_type == "unknown" or body.failure_type.startswith("slow.")
+    colour = "green" if well else "yellow" if undecided else "red"
+    title = words.prose(body.title) or words.type_name(body.failure_type)
+    lines = _wrapped(Text(title, style=f"bold {colour}"), "", "", width, 2, console)
+
+    name = words.type_name(body.failure_type)
+    said = "" if name.casefold() == title.casefold() else f"{name} · "
+    kind = "" if well or body.failure_type == "unknown" else f" · {words.visible(body.failure_class, 40)}"
+    sure = f"{words.confidence_words(body.confidence)} ({words.percent(body.confidence)})"
+    facts = Text(f"{said}{words.visible(body.failure_type, 80)}{kind} · ")
+    facts.append(sure, style="bold").append(f", decided {words.decided_by(body)}")
+    lines += _wrapped(facts, "", "", width, 2, console)
+
+    where = words.where_words(verdict)
+    if where:
+        named = body.culprits.ranks or body.culprits.hosts or body.culprits.gpus
+        began = Text("Began on ", style="dim").append(where, style="bold" if named else "not dim")
+        lines += _wrapped(began, "", "  ", width, 2, console)
+    return lines
+
+
+def _section(title: str) -> list[Text]:
+    return [Text(), Text(title, style="bold cyan")]
+
+
+def _more(number: int, noun: str, indent: str = "  ") -> list[Text]:
+    return [Text(f"{indent}… and {words.counted(number, f'more {noun}')}", style="dim")] if number > 0 else []
+
+
+def _cited(cited: CitedLine, width: int, console: Console) -> list[Text]:
+    head = Text(words.place(cited.file, cited.line), style="cyan")
+    origin = words.origin(cited)
+    if origin:
+        head.append(f"  {origin}", style="dim")
+    if cited.why:
+        head.append(f"  {words.prose(cited.why)}", style="dim italic")
+    shown, spans = words.shortened(cited.text.strip(), width - 4)
+    text = Text("    ").append(shown)
+    for start, end in spans:
+        text.stylize("bold red", start + 4, end + 4)
+    text.truncate(width, overflow="ellipsis")
+    return [*_wrapped(head, "  ", "    ", width, 2, console), text]
+
+
+def _followed(verdict: Verdict, most: int) -> list[Text]:
+    """The steps after the root cause; where no chain is known, the after-effects."""
+    steps = verdict.verdict.chain[1:]
+    if steps:
+        lines = []
+        for step in steps[:most]:
+            text = Text(words.prose(step.text) or words.type_name(step.failure_type))
+            place = words.place(step.file, step.line)
+            text.append(f"  {place}" if place else "", style="cyan")
+            text.append(f"  {words.prose(step.follows_by)}" if step.follows_by else "", style="dim")
+            lines.append(Text("then ", style="dim").append_text(text))
+        return lines + _more(len(steps) - most, "step", "")
+    lines = []
+    for symptom in verdict.symptoms[:most]:
+        text = Text(words.type_name(symptom.failure_type))
+        affected = words.places(symptom.ranks, symptom.hosts)
+        text.append(f" on {affected}" if affected else "")
+        text.append(f"  {words.place(symptom.file, symptom.line)}", style="cyan")
+        lines.append(text)
+    return lines + _more(len(verdict.symptoms) - most, "after-effect", "")
+
+
+def _attempts(verdict: Verdict, most: int, width: int, console: Console) -> list[Text]:
+    if len(verdict.attempts) < 2:
+        return []
+    lines = _section(f"Attempts ({len(verdict.attempts)})")
+    left = len(verdict.attempts) - most
+    if left > 0:
+        lines += [Text(f"  … {words.counted(left, 'earlier attempt')}", style="dim")]
+    for attempt in verdict.attempts[-most:]:
+        where = words.places(attempt.culprits.ranks, attempt.culprits.hosts, attempt.culprits.gpus)
+        facts = [words.prose(attempt.title) or words.type_name(attempt.failure_type)]
+        facts += [where] if where else []
+        facts += [f"last step {attempt.last_step:,}"] if attempt.last_step is not None else []
+        facts += [f"ended {words.clock(attempt.ended)}"] if attempt.ended else []
+        text = Text(f"{attempt.attempt}  ", style="bold").append(" · ".join(facts), style="not bold")
+        lines += _wrapped(text, "  ", "     ", width, 1, console)
+    return lines
+
+
+def _notes(verdict: Verdict, amount: Amount) -> list[Text]:
+    """Alternatives, what was not read, what was bounded, what to collect next time."""
+    notes = []
+    for other in verdict.verdict.alternatives[: amount.alternatives]:
+        sure = words.percent(other.confidence)
+        note = Text(f"It could also be: {words.type_name(other.failure_type)} ({sure})")
+        if other.evidence:
+            note.append(f"  {words.place(other.evidence[0].file, other.evidence[0].line)}", style="cyan")
+        notes.append(note)
+    if verdict.unreadable:
+        lost = verdict.unreadable
+        named = [f"{words.visible(entry.file, 120)} ({words.prose(entry.reason)})" for entry in lost]
+        most = max(1, amount.notes // 2)
+        more = f" and {len(named) - most} more" if len(named) > most else ""
+        notes.append(Text("Not read: " + "; ".join(named[:most]) + more, style="yellow"))
+    notes += [Text(f"Left out: {words.prose(note)}") for note in verdict.mining.left_out[: amount.notes]]
+    notes += [
+        Text(f"To collect next time: {words.prose(what)}")
+        for what in verdict.verdict.collect_next[: amount.notes]
+    ]
+    return notes
+
+
+def _wrapped(text: Text | str, first: str, rest: str, width: int, most: int, console: Console) -> list[Text]:
+    """At most `most` lines of `width` cells; the first begins with `first`, the others with `rest`."""
+    whole = Text(text) if isinstance(text, str) else text
+    pieces = list(whole.wrap(console, width - max(len(first), len(rest))))
+    lines = [Text(rest if number else first).append_text(piece) for number, piece in enumerate(pieces[:most])]
+    if len(pieces) > most and lines:
+        lines[-1].rstrip()
+        lines[-1].truncate(width - 1)
+        lines[-1].append("…")
+    for line in lines:
+        line.rstrip()
+    return lines
