@@ -1,0 +1,1 @@
+"""Which candidate came first, what explains what, which rank or host differs from its peers."""

@@ -1,0 +1,112 @@
+"""Close reading: whole small files, and of large ones the windows that matter, line by line.
+
+The fast pass (mining) looks at every byte but only at distinct lines. What decides a verdict needs
+more: which rank wrote a line, when, inside which traceback. That costs Python time for each line, so it
+is spent on the heads and tails of files and around the places that the pass found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logtriage.intake.layout import learn_layout
+from logtriage.intake.lines import LineReader
+from logtriage.intake.streams import read_ranges
+from logtriage.model import Line, Source
+
+WHOLE_BYTES = 512 << 10  # a file up to this size is read whole
+HEAD_BYTES = 48 << 10
+TAIL_BYTES = 192 << 10
+BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last line
+AFTER_BYTES = 4 << 10
+JOB_BYTES = 8 << 20  # all windows of a job together; shared out among its files
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The closely read lines of one file, in order; `whole` is False where gaps were left."""
+
+    source: Source
+    lines: tuple[Line, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the pass knows of a file: its decompressed size, its number of line ends, and places worth reading."""
+
+    bytes: int
+    lines: int
+    places: tuple[tuple[int, int], ...]  # (line, offset), most telling first
+
+
+def read_closely(
+    root: Path, sources: Sequence[Source], extents: Sequence[Extent], *, year: int | None = None
+) -> list[Reading]:
+    """Read each source as closely as the job's budget allows (see the constants of this module)."""
+    small = sum(extent.bytes for extent in extents if extent.bytes <= WHOLE_BYTES)
+    whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
+    return [
+        _read(root, source, extent, whole_limit, JOB_BYTES // max(1, len(sources)), year)
+        for source, extent in zip(sources, extents, strict=True)
+    ]
+
+
+def _read(
+    root: Path, source: Source, extent: Extent, whole_limit: int, budget: int, year: int | None
+) -> Reading:
+    if extent.bytes <= whole_limit:
+        blocks = read_ranges(root, source, [(0, extent.bytes)])
+        starts: list[tuple[int, int]] = [(0, 1)]
+    else:
+        windows = _windows(extent, max(budget, 64 << 10))
+        blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
+        starts = []
+        for position, ((start, _stop, line, offset), block) in enumerate(zip(windows, blocks, strict=True)):
+            first = line - block[: offset - start].count(b"\n")
+            if start > 0:  # begin at a line's start
+                cut = block.find(b"\n") + 1
+                blocks[position] = block[cut:] if cut else b""
+                start, first = start + cut, first + 1
+            starts.append((start, first))
+    samples = [blocks[0][: 64 << 10], blocks[-1][-(64 << 10) :]] if blocks else []
+    reader = LineReader(source, learn_layout(source, samples, year=year))
+    lines: list[Line] = []
+    for (start, first), block in zip(starts, blocks, strict=True):
+        if block:
+            lines += reader.read_block(block, first, start)
+    return Reading(source, tuple(lines), extent.bytes <= whole_limit)
+
+
+def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:
+    """Disjoint windows in file order: (start, stop, line, offset), where line and offset are one known place.
+
+    A window's stop is always at the file's end or goes to the next line end when it is read.
+    """
+    spare = budget
+    chosen: list[tuple[int, int, int, int]] = []
+
+    def take(start: int, stop: int, line: int, offset: int) -> None:
+        nonlocal spare
+        start, stop = max(0, start), min(extent.bytes, stop)
+        if spare > 0 and start < stop:
+            chosen.append((start, stop, line, offset))
+            spare -= stop - start
+
+    take(0, min(HEAD_BYTES, budget // 8), 1, 0)
+    tail = min(TAIL_BYTES, budget // 2)
+    take(extent.bytes - tail, extent.bytes, extent.lines + 1, extent.bytes)
+    for line, offset in extent.places:
+        if not any(start + 1024 <= offset < stop - 1024 for start, stop, _, _ in chosen):
+            take(offset - BEFORE_BYTES, offset + AFTER_BYTES, line, offset)
+    chosen.sort()
+    joined = [chosen[0]]
+    for start, stop, line, offset in chosen[1:]:
+        before = joined[-1]
+        if start <= before[1]:
+            joined[-1] = (before[0], max(before[1], stop), before[2], before[3])
+        else:
+            joined.append((start, stop, line, offset))
+    return joined

@@ -1,0 +1,140 @@
+"""The scene: all that was read closely, with the signs that rules see on each line.
+
+A sign on a source-code line inside a traceback says what the program's text says, not what happened, so
+inside tracebacks only the lines that name an exception (and their messages) count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from logtriage.intake.lines import plain, segments
+from logtriage.intake.reading import Reading
+from logtriage.intake.records import records
+from logtriage.model import Line, Raised, Record, Source
+from logtriage.rulebank.matcher import Hit, Matcher, without_digits
+from logtriage.rulebank.rule import Mark, Role, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One rule on one line of one file, and the exception that the line names, if it does."""
+
+    hit: Hit
+    line: Line
+    source: Source
+    raised: Raised | None = None
+    link: int = 0  # position of the exception in its chain, 0 = the first that was raised
+    links: int = 1
+    record: Record | None = None
+    text: str = ""  # the part of the line that matched (a segment of it)
+
+    @property
+    def rule(self) -> Rule:
+        return self.hit.rule
+
+    @property
+    def rank(self) -> int | None:
+        """The writer of the line: its own prefix or file first, what the message says second."""
+        if self.line.rank is not None:
+            return self.line.rank
+        named = self.hit.capture("rank")
+        return int(named) if named is not None and named.isdigit() and len(named) < 8 else None
+
+    @property
+    def host(self) -> str | None:
+        return self.line.host or self.hit.capture("host")
+
+
+@dataclass(slots=True)
+class Scene:
+    """All signs of a job by role, in file order, with the lines they stand on."""
+
+    readings: Sequence[Reading]
+    causes: list[Sign] = field(default_factory=list)
+    symptoms: list[Sign] = field(default_factory=list)
+    context: list[Sign] = field(default_factory=list)
+    progress: list[Sign] = field(default_factory=list)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+
+    def marked(self, mark: Mark) -> Iterable[Sign]:
+        for sign in (*self.progress, *self.context):
+            if sign.rule.marks is mark:
+                yield sign
+
+    @property
+    def sources(self) -> list[Source]:
+        return [reading.source for reading in self.readings]
+
+
+def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
+    """Match all closely read lines and sort what was found."""
+    scene = Scene(readings)
+    shelves = {
+        Role.CAUSE: scene.causes,
+        Role.SYMPTOM: scene.symptoms,
+        Role.CONTEXT: scene.context,
+        Role.PROGRESS: scene.progress,
+    }
+    touched: dict[str, bool] = {}
+    for reading in readings:
+        grouped = scene.records[reading.source.file] = list(records(reading.lines))
+        for record in grouped:
+            naming = _naming_lines(record)
+            for line in record.lines:
+                named = naming.get(line.number) if naming is not None else (None, 0, 1)
+                if named is None:
+                    continue
+                for hit, text in _hits(line, reading.source, matcher, touched):
+                    raised, link, links = named
+                    shelves[hit.rule.role].append(
+                        Sign(hit, line, reading.source, raised, link, links, record, text)
+                    )
+    return scene
+
+
+def _naming_lines(record: Record) -> dict[int, tuple[Raised | None, int, int]] | None:
+    """Of a traceback: the lines that speak (exceptions and their messages). None: all lines speak."""
+    if record.kind != "traceback" or not record.raised:
+        return None
+    speaking: dict[int, tuple[Raised | None, int, int]] = {}
+    links = len(record.raised)
+    for link, raised in enumerate(record.raised):
+        speaking[raised.at.number] = (raised, link, links)
+    ends = sorted(speaking)
+    for line in record.lines:  # message lines follow the naming line up to the next traceback part
+        if line.number in speaking:
+            continue
+        before = [number for number in ends if number < line.number]
+        if not before or line.number - before[-1] > 40:
+            continue
+        between = [each for each in record.lines if before[-1] < each.number <= line.number]
+        if any(_is_machinery(each.message) for each in between):
+            continue
+        speaking[line.number] = speaking[before[-1]]
+    return speaking
+
+
+def _is_machinery(message: str) -> bool:
+    """A traceback's own lines: headers, frames, source text, joints between links."""
+    stripped = message.lstrip(" |+-│")
+    return stripped.startswith(("Traceback (most recent", "File \"", "During handling", "The above exception"))
+
+
+def _hits(
+    line: Line, source: Source, matcher: Matcher, touched: dict[str, bool]
+) -> Iterable[tuple[Hit, str]]:
+    clean = plain(line.text.encode("utf-8", "surrogatepass"))
+    key = without_digits(clean[:4096])
+    known = touched.get(key)
+    if known is None:
+        known = touched[key] = matcher.touches(key) or len(clean) > 4096
+    if not known:
+        return
+    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    for part in segments(clean):
+        for hit in matcher.match(part, source.role):
+            if (identity := (hit.rule.id, hit.captures)) not in seen:
+                seen.add(identity)
+                yield hit, part
