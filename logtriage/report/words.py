@@ -16,7 +16,7 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": " "}
 
 _FAILURE_WORDS = re.compile(
     r"(?i)\b(?:[\w.]{0,60}(?:Error|Exception|Fault|Exit)\b(?: ?:)?|S?Xid\b(?: \([^)]{1,40}\))?[: ]+\d{1,5}"
-    r"|out[ -]of[ -]memory|oom[-\w]*|killed(?: process \d{1,10})?|watchdog|time[ds]?[ -]?out|time limit"
+    r"|out[ -]of[ -]memory|oom[-\w]*|killed(?: process \d{1,10})?|time[ds]?[ -]?out|time limit"
     r"|fail(?:ed|ure|s)?\b|fatal|panic|abort\w*|segfault|segmentation fault|core dumped|SIG[A-Z]{2,6}"
     r"|exit ?code\b[ :=]{0,3}-?\d{1,5}|return(?:ed)? code\b[ :=]{0,3}-?\d{1,5}|signal \d{1,2}"
     r"|no space left on device|no such file or directory|not found|permission denied|(?:access )?denied"
