@@ -1,0 +1,165 @@
+"""Candidates: what could have ended the job, each with its place, time and what came after it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from logtriage.localize.exits import Exit, describe
+from logtriage.localize.progress import Progress
+from logtriage.localize.scene import Scene, Sign
+from logtriage.localize.topology import Topology
+from logtriage.model import Line, Record, SourceRole
+from logtriage.rulebank.rule import Role, Rule, Strength
+
+# Files that hold no log of the job: what they contain is context, never a cause.
+_SILENT_ROLES = {SourceRole.ENVIRONMENT, SourceRole.METRICS}
+RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
+# Of these a program may write progress lines after the fault and still be ruined by it.
+_OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One line that may be, or follow from, the root cause."""
+
+    failure_type: str
+    role: Role
+    strength: Strength
+    title: str
+    line: Line
+    rank: int | None
+    host: str | None
+    attempt: int | None
+    rule: Rule | None = None
+    captures: tuple[tuple[str, str], ...] = ()
+    record: Record | None = None
+    source_role: SourceRole = SourceRole.MERGED
+    recovered: bool = False
+
+    @property
+    def time(self) -> float | None:
+        return self.line.time
+
+    def capture(self, name: str) -> str | None:
+        return next((value for key, value in self.captures if key == name), None)
+
+
+def gather_candidates(
+    scene: Scene, progress: Progress, topology: Topology, exits: Sequence[Exit]
+) -> list[Candidate]:
+    """All candidates of a job in file order: rule hits (one a line, one a traceback) and process exits."""
+    found: list[Candidate] = []
+    for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
+        if sign.source.role in _SILENT_ROLES and not sign.rule.where:
+            continue
+        rank = topology.rank(sign.line, sign.rank)
+        found.append(
+            Candidate(
+                failure_type=str(sign.rule.failure_type),
+                role=sign.rule.role,
+                strength=sign.rule.strength,
+                title=sign.rule.entitled(dict(sign.hit.captures)),
+                line=sign.line,
+                rank=rank,
+                host=topology.host(sign.line, rank) or sign.host,
+                attempt=sign.line.attempt,
+                rule=sign.rule,
+                captures=sign.hit.captures,
+                record=sign.record,
+                source_role=sign.source.role,
+            )
+        )
+    found += [_from_exit(exit_, topology) for exit_ in exits if exit_.failure_type]
+    return [_with_outcome(candidate, progress) for candidate in found]
+
+
+def _one_a_line(signs: Sequence[Sign]) -> list[Sign]:
+    """Of several rules on one line, the strongest cause, or else the strongest symptom."""
+    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
+    best: dict[tuple[str, int], Sign] = {}
+    for sign in signs:
+        key = (sign.line.file, sign.line.number)
+        known = best.get(key)
+        if known is None or _precedence(sign, order) < _precedence(known, order):
+            best[key] = sign
+    return list(best.values())
+
+
+def _precedence(sign: Sign, order: dict[Strength, int]) -> tuple[int, bool, bool]:
+    # A symptom rule that is sure of itself beats a general exception rule on the same line.
+    return (
+        order[sign.rule.strength],
+        sign.rule.role is Role.CAUSE and sign.rule.failure_type in GENERAL_TYPES,
+        sign.rule.role is not Role.CAUSE,
+    )
+
+
+GENERAL_TYPES = {
+    "code.runtime", "code.value", "code.type", "code.key", "code.index", "code.assertion", "code.attribute",
+    "code.os_error", "unknown",
+}  # fmt: skip
+
+
+def _one_a_record(signs: Sequence[Sign]) -> list[Sign]:
+    """Of a chained traceback one sign stays a candidate: the one that says most, the first if equal.
+
+    The first exception is the likelier root: later ones were raised while it was handled. But a
+    first link that only says `KeyError` while a later one names a known failure is a failed look-up.
+    """
+    chains: dict[int, list[Sign]] = defaultdict(list)
+    kept: list[Sign] = []
+    for sign in signs:
+        if sign.raised is not None and sign.record is not None:
+            chains[id(sign.record)].append(sign)
+        else:
+            kept.append(sign)
+    for chain in chains.values():
+        chain.sort(key=lambda sign: _chain_order(sign))
+        kept.append(chain[0])
+        kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
+    kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
+    return kept
+
+
+def _chain_order(sign: Sign) -> tuple[int, int, int, int]:
+    strength = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}[sign.rule.strength]
+    general = sign.rule.failure_type in GENERAL_TYPES
+    return (sign.rule.role is not Role.CAUSE, strength + general, sign.link, sign.line.number)
+
+
+def _demoted(sign: Sign) -> Sign:
+    rule = replace(sign.rule, role=Role.SYMPTOM)
+    return replace(sign, hit=replace(sign.hit, rule=rule))
+
+
+def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
+    rank = exit_.rank
+    if rank is None and exit_.pid is not None:
+        rank = topology.rank_of_pid.get((exit_.host, exit_.pid), topology.rank_of_pid.get((None, exit_.pid)))
+    if rank is None and exit_.local_rank is not None and len(topology.hosts) <= 1:
+        rank = exit_.local_rank
+    whose = f"rank {rank}" if rank is not None else "a process"
+    return Candidate(
+        failure_type=str(exit_.failure_type),
+        role=Role.CAUSE,
+        strength=Strength.LIKELY,
+        title=f"{whose} ended with {describe(exit_.code)}",
+        line=exit_.line,
+        rank=rank,
+        host=exit_.host or (topology.host_of_rank.get(rank) if rank is not None else None),
+        attempt=exit_.line.attempt,
+        captures=(("exitcode", str(exit_.code)),),
+        source_role=SourceRole.LAUNCHER,
+    )
+
+
+def _with_outcome(candidate: Candidate, progress: Progress) -> Candidate:
+    """Mark what the writer survived: it went on making steps afterwards."""
+    if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
+        return candidate
+    if candidate.source_role in (SourceRole.WORKER, SourceRole.MERGED):
+        survived = progress.steps_after(candidate.line) >= RECOVERED_STEPS
+        return replace(candidate, recovered=True) if survived else candidate
+    return candidate

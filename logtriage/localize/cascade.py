@@ -1,0 +1,163 @@
+"""What explains what: from candidates to one root cause and the symptoms that followed from it.
+
+Neither the first nor the last error is the cause as such. A candidate is explained when another one of
+a type that can bring it about (rules/explains.yaml, or the rule's own `explains`) was there before it,
+allowing for clocks that differ. Of what remains unexplained the surest rule wins, then the type that is
+nearer to the machine, then the earlier time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate
+from logtriage.rulebank.rule import Role, Strength
+
+# Clocks of hosts differ by seconds and messages are flushed late, so an effect may be logged first.
+SLACK_SECONDS = 90.0
+
+_SURENESS = {Strength.DEFINITE: 3, Strength.LIKELY: 2, Strength.HINT: 1}
+
+# Nearness to the machine, for ties between equally sure types: what is deeper wins.
+_DEPTH: tuple[tuple[str, int], ...] = (
+    ("gpu.thermal_power", 60),
+    ("gpu.unavailable", 70),
+    ("gpu.", 90),
+    ("host.node_lost", 85),
+    ("host.", 80),
+    ("network.infiniband", 75),
+    ("storage.", 72),
+    ("scheduler.launch", 70),
+    ("numerics.", 66),
+    ("network.address_in_use", 68),
+    ("scheduler.preempted", 66),
+    ("scheduler.time_limit", 64),
+    ("cuda.", 62),
+    ("auth.", 60),
+    ("data.loader_worker", 40),
+    ("data.", 58),
+    ("checkpoint.", 56),
+    ("code.compile", 56),
+    ("code.import", 55),
+    ("code.config", 54),
+    ("code.runtime", 38),
+    ("code.os_error", 40),
+    ("code.subprocess", 20),
+    ("code.", 50),
+    ("network.connection", 48),
+    ("network.rendezvous", 35),
+    ("collective.desync", 45),
+    ("collective.init", 34),
+    ("collective.timeout", 30),
+    ("collective.remote_error", 25),
+    ("process.native_crash", 28),
+    ("scheduler.cancelled", 22),
+    ("process.killed", 15),
+    ("unknown", 0),
+)
+
+# Types that are mostly consequences: even a weak sign of a cause may explain them.
+CONSEQUENCES = (
+    "collective.timeout", "collective.remote_error", "process.killed", "process.native_crash",
+    "network.rendezvous", "scheduler.cancelled", "scheduler.time_limit", "code.subprocess", "unknown",
+)  # fmt: skip
+
+
+def depth(failure_type: str) -> int:
+    return next((value for prefix, value in _DEPTH if failure_type.startswith(prefix)), 30)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All candidates of one failure type; `members` in order of time, as far as it is known."""
+
+    failure_type: str
+    members: tuple[Candidate, ...]
+    explains: frozenset[str]
+
+    @property
+    def causes(self) -> tuple[Candidate, ...]:
+        return tuple(member for member in self.members if member.role is Role.CAUSE and not member.recovered)
+
+    @property
+    def sureness(self) -> int:
+        return max((_SURENESS[member.strength] for member in self.causes), default=0)
+
+    @property
+    def first_time(self) -> float | None:
+        return min((member.time for member in self.members if member.time is not None), default=None)
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        return frozenset(member.rank for member in self.members if member.rank is not None)
+
+
+def group(candidates: Iterable[Candidate], explains: Mapping[str, frozenset[str]]) -> list[Group]:
+    by_type: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if not candidate.recovered:
+            by_type[candidate.failure_type].append(candidate)
+    groups = []
+    for failure_type, members in by_type.items():
+        members.sort(key=lambda member: (member.time is None, member.time or 0.0))
+        own = {name for member in members if member.rule for name in member.rule.explains}
+        edges = explains.get(failure_type, frozenset()) | frozenset(own)
+        groups.append(Group(failure_type, tuple(members), edges))
+    return groups
+
+
+def may_explain(cause: Group, effect: Group) -> bool:
+    """Whether `cause` can have brought about `effect`: by type, by sureness, and by time."""
+    if cause is effect or not cause.causes:
+        return False
+    if effect.failure_type not in cause.explains and not any(
+        name.endswith(".*") and effect.failure_type.startswith(name[:-1]) for name in cause.explains
+    ):
+        return False
+    if cause.sureness < effect.sureness and (
+        cause.sureness < 2 and effect.failure_type not in CONSEQUENCES
+    ):
+        return False
+    if cause.sureness == 1 and effect.failure_type not in CONSEQUENCES:
+        return False
+    began, followed = cause.first_time, effect.first_time
+    if began is None or followed is None:
+        return True
+    return began <= followed + SLACK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """The root and what follows from it; `rivals` are other unexplained groups, best first."""
+
+    root: Group | None
+    rivals: tuple[Group, ...]
+    followers: tuple[Group, ...]
+
+
+def untangle(groups: Sequence[Group]) -> Cascade:
+    """The root among all groups."""
+    causes = [each for each in groups if each.causes]
+    unexplained = [
+        each for each in causes if not any(may_explain(other, each) for other in causes if other is not each)
+    ]
+    if not unexplained:  # a circle: the deepest breaks it
+        unexplained = causes
+    ranked = sorted(unexplained, key=_precedence)
+    root = ranked[0] if ranked else None
+    rivals = tuple(ranked[1:])
+    followers = tuple(each for each in groups if each is not root and each not in rivals)
+    return Cascade(root, rivals, followers)
+
+
+def _precedence(each: Group) -> tuple[float, ...]:
+    general = each.failure_type in GENERAL_TYPES
+    first = each.first_time
+    return (
+        -each.sureness,
+        each.failure_type == "unknown",
+        -depth(each.failure_type) if not general else -depth(each.failure_type) + 5,
+        first if first is not None else float("inf"),
+    )

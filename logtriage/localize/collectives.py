@@ -1,0 +1,134 @@
+"""Who is missing when every rank complains: the join of watchdog, gloo and wrapper messages.
+
+The rules are those of Ascend FaultDiag's time-out analysis carried over to PyTorch's wording: ranks that
+did not report while their peers did are suspects; if all reported, who is behind in sequence number; if
+all are at the same number with different operations, the odd ones out (a desync).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.progress import Progress, by_rank
+from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
+from logtriage.model import Line, SourceRole
+
+_WORK = re.compile(
+    r"Rank (?P<rank>\d+)\]? .*?WorkNCCL\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)"
+    r"(?:, (?:NumelIn|TensorShape)=(?P<shape>\[[^\]]*\]|\d+))?"
+)
+_ENQUEUED = re.compile(r"Rank (?P<rank>\d+)\].*?last enqueued NCCL work: (?P<seq>-?\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What one rank was waiting in when it gave up."""
+
+    rank: int
+    sequence: int
+    operation: str
+    shape: str
+    line: Line
+
+
+def waits(scene: Scene) -> list[Waiting]:
+    """The first collective that each rank's watchdog named."""
+    found: dict[int, Waiting] = {}
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+            continue
+        for line in reading.lines:
+            if "WorkNCCL(" in line.text and (match := _WORK.search(line.text[:4096])):
+                rank = int(match["rank"])
+                found.setdefault(
+                    rank, Waiting(rank, int(match["seq"]), match["op"], match["shape"] or "", line)
+                )
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Ranks that were in different collectives; `odd` are the minority, empty when the sides are even."""
+
+    odd: tuple[int, ...]
+    lines: tuple[Line, ...]
+    text: str
+
+
+def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
+    """Different operations at the same or neighbouring sequence numbers: the ranks' programs diverged.
+
+    Groups number their collectives separately, so only waits whose numbers differ by at most one are held
+    against each other.
+    """
+    if len(waiting) < 2:
+        return None
+    newest = max(each.sequence for each in waiting)
+    near = [each for each in waiting if newest - each.sequence <= 1]
+    sides: dict[tuple[str, int], list[Waiting]] = defaultdict(list)
+    for each in near:
+        sides[each.operation, each.sequence].append(each)
+    if len({operation for operation, _ in sides}) < 2:
+        return None
+    ordered = sorted(sides.values(), key=len)
+    odd = ordered[0] if len(ordered[0]) < len(ordered[-1]) else []
+    names = " against ".join(
+        f"{side[0].operation} (ranks {', '.join(str(each.rank) for each in side)})" for side in ordered
+    )
+    lines = tuple(side[0].line for side in ordered)
+    return Mismatch(tuple(sorted(each.rank for each in odd)), lines, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    ranks: tuple[int, ...]
+    reason: str
+
+
+def silent_ranks(
+    candidates: Iterable[Candidate], topology: Topology, progress: Progress, scene: Scene
+) -> Suspects | None:
+    """Ranks that say nothing while their peers complain, or that are behind the others.
+
+    None where all ranks complain alike, where most are silent (their logs are then simply not here), or
+    where the job's ranks are not known.
+    """
+    complaining = {
+        each.rank for each in candidates if each.rank is not None and each.failure_type.startswith("collective.")
+    }
+    known = set(topology.ranks)
+    if not complaining or len(known) < 2:
+        return None
+    silent = known - complaining
+    if silent and len(silent) <= max(1, len(known) // 3):
+        return Suspects(tuple(sorted(silent)), "said nothing while its peers complained")
+    behind = _behind(scene, known)
+    if behind:
+        return Suspects(tuple(sorted(behind)), "has enqueued fewer collectives than its peers")
+    steps = {rank: trace.last.step for rank, trace in by_rank(progress.traces).items() if rank in known}
+    if len(steps) >= 2:
+        top = max(steps.values())
+        late = {rank for rank, step in steps.items() if step < top - 1}
+        if late and len(late) <= max(1, len(steps) // 3):
+            return Suspects(tuple(sorted(late)), "stopped at an earlier step than its peers")
+    return None
+
+
+def _behind(scene: Scene, known: set[int]) -> set[int]:
+    """Ranks whose last enqueued work is older than that of most others."""
+    enqueued: dict[int, int] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if "last enqueued" in line.text and (match := _ENQUEUED.search(line.text[:4096])):
+                enqueued.setdefault(int(match["rank"]), int(match["seq"]))
+    if len(enqueued) < 2:
+        return set()
+    usual, votes = Counter(enqueued.values()).most_common(1)[0]
+    if votes * 2 <= len(enqueued):
+        return set()
+    return {rank for rank, sequence in enqueued.items() if sequence < usual and rank in known}

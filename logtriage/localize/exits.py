@@ -1,0 +1,164 @@
+"""How processes ended, as launchers, shells and schedulers report it, and what a code does and does not prove."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from logtriage.localize.scene import Scene
+from logtriage.model import Line
+from logtriage.rulebank.rule import Mark
+
+NATIVE_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One process's end. `code` is as Python's subprocess counts: negative for a signal."""
+
+    line: Line
+    code: int
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    claimed_root: bool = False  # the launcher named it the first observed failure (often a victim)
+
+    @property
+    def signal(self) -> int | None:
+        return -self.code if self.code < 0 else None
+
+    @property
+    def failure_type(self) -> str | None:
+        """The type that the code alone supports; None where it proves nothing (1, 2, SIGTERM…)."""
+        if self.signal is None:
+            return None
+        if self.signal in NATIVE_SIGNALS:
+            return "process.native_crash"
+        if self.signal in (signal.SIGKILL, signal.SIGHUP):
+            return "process.killed"
+        if self.signal == signal.SIGINT:
+            return "scheduler.cancelled"
+        return None
+
+
+def decode(code: int) -> int:
+    """A shell's or container's code (128 + n, or n modulo 256) as a negative signal number.
+
+    137 is SIGKILL, 139 SIGSEGV, 143 SIGTERM; 247 is -9 seen through an 8-bit exit status.
+    Codes that are no signal are returned as they are.
+    """
+    if 128 < code < 128 + 65 and _is_signal(code - 128):
+        return -(code - 128)
+    if 192 < code < 256 and _is_signal(256 - code) and 256 - code in (6, 9, 11, 15):
+        return -(256 - code)
+    return code
+
+
+def _is_signal(number: int) -> bool:
+    return number in signal.Signals.__members__.values() or number in {each.value for each in signal.Signals}
+
+
+def describe(code: int) -> str:
+    """`SIGKILL (exit code -9)` or `exit code 1`."""
+    if code < 0 and _is_signal(-code):
+        return f"{signal.Signals(-code).name} (exit code {code})"
+    return f"exit code {code}"
+
+
+_FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*:\s*(.*)$")
+_ENTRY = re.compile(r"^\s*\[(\d+)\]:\s*$")
+_ROOT = re.compile(r"Root Cause \(first observed failure\)")
+
+
+def gather_exits(scene: Scene) -> list[Exit]:
+    """Exits from rule hits that mark one, and from torchelastic's `Failures:` blocks."""
+    exits: list[Exit] = []
+    for sign in scene.marked(Mark.EXIT):
+        code = _signed(sign.hit.capture("exitcode"))
+        if code is None:
+            name = sign.hit.capture("signal")
+            number = _signal_number(name) if name else None
+            if number is None:
+                continue
+            code = -number
+        exits.append(
+            Exit(
+                line=sign.line,
+                code=decode(code),
+                rank=_signed(sign.hit.capture("rank")),
+                local_rank=_signed(sign.hit.capture("local_rank")),
+                host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
+                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else None,
+            )
+        )
+    for reading in scene.readings:
+        exits += _failure_blocks(reading.lines)
+    return exits
+
+
+def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
+    entry: dict[str, tuple[str, Line]] = {}
+    in_root = False
+    started = False
+
+    def finished() -> Iterable[Exit]:
+        if "exitcode" in entry:
+            text, line = entry["exitcode"]
+            code = _signed(text.split()[0] if text.split() else None)
+            if code is not None:
+                rank, local = _two_numbers(entry.get("rank", ("", line))[0])
+                pid = re.search(r"pid:\s*(\d+)", text)
+                yield Exit(
+                    line=line,
+                    code=code,
+                    rank=rank,
+                    local_rank=local,
+                    host=entry["host"][0].strip() or None if "host" in entry else None,
+                    pid=int(pid[1]) if pid else None,
+                    claimed_root=in_root,
+                )
+
+    for line in lines:
+        text = line.message
+        if _ENTRY.match(text):
+            yield from finished()
+            entry = {}
+            started = True
+        elif started and (found := _FIELD.match(text)):
+            entry[found[1]] = (found[2], line)
+        elif _ROOT.search(text):
+            yield from finished()
+            entry = {}
+            in_root = True
+        elif started and text.startswith("====="):
+            yield from finished()
+            entry, started, in_root = {}, False, False
+    yield from finished()
+
+
+def _two_numbers(text: str) -> tuple[int | None, int | None]:
+    numbers = re.findall(r"\d+", text)
+    rank = int(numbers[0]) if numbers else None
+    return rank, int(numbers[1]) if len(numbers) > 1 else None
+
+
+def _signed(text: str | None) -> int | None:
+    if text is None:
+        return None
+    text = text.strip()
+    return int(text) if re.fullmatch(r"-?\d{1,9}", text) else None
+
+
+def _signal_number(name: str) -> int | None:
+    name = name.strip().upper().removeprefix("SIGNALS.")
+    if name.isdigit():
+        return int(name) if _is_signal(int(name)) else None
+    words = {"KILLED": 9, "TERMINATED": 15, "ABORTED": 6, "SEGMENTATION FAULT": 11, "BUS ERROR": 7,
+             "FLOATING POINT EXCEPTION": 8, "ILLEGAL INSTRUCTION": 4, "HANGUP": 1, "INTERRUPT": 2}  # fmt: skip
+    if name in words:
+        return words[name]
+    full = name if name.startswith("SIG") else f"SIG{name}"
+    return signal.Signals[full].value if full in signal.Signals.__members__ else None

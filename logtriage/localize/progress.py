@@ -1,0 +1,116 @@
+"""How far each rank came: step traces, checkpoints, and whether an error was followed by progress."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.scene import Scene, Sign
+from logtriage.model import Line
+from logtriage.rulebank.rule import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class StepPoint:
+    step: int
+    total: int | None
+    line: Line
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps that one rank (or one file that names no rank) reported, in file order."""
+
+    rank: int | None
+    file: str
+    points: tuple[StepPoint, ...]
+
+    @property
+    def last(self) -> StepPoint:
+        return self.points[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    traces: tuple[Trace, ...]
+    checkpoints: tuple[Sign, ...]
+    completed: tuple[Sign, ...]
+    resumed: tuple[Sign, ...]
+    _lines_by_writer: dict[tuple[str, int | None], list[int]]
+
+    @property
+    def last_step(self) -> StepPoint | None:
+        """The furthest step that any rank reported in the latest stretch of the job."""
+        ends = [trace.last for trace in self.traces]
+        return max(ends, key=lambda point: (point.line.time or 0.0, point.step), default=None)
+
+    @property
+    def last_time(self) -> float | None:
+        times = [point.line.time for trace in self.traces for point in trace.points if point.line.time]
+        return max(times, default=None)
+
+    def steps_after(self, line: Line) -> int:
+        """How many progress lines the writer of `line` (its rank, or its file) wrote after it."""
+        found = 0
+        for (file, rank), numbers in self._lines_by_writer.items():
+            if file == line.file and (rank == line.rank or line.rank is None or rank is None):
+                found += len(numbers) - bisect.bisect_right(numbers, line.number)
+        return found
+
+    def ranks(self) -> set[int]:
+        return {trace.rank for trace in self.traces if trace.rank is not None}
+
+
+def gather(scene: Scene) -> Progress:
+    """The traces of a scene; a line with several progress-bar states gives its last one."""
+    by_writer: dict[tuple[str, int | None], list[StepPoint]] = {}
+    seen: set[tuple[str, int]] = set()
+    for sign in sorted(scene.marked(Mark.STEP), key=lambda each: (each.line.file, each.line.number)):
+        step = _number(sign.hit.capture("step"))
+        if step is None:
+            continue
+        key = (sign.line.file, sign.rank)
+        points = by_writer.setdefault(key, [])
+        point = StepPoint(step, _number(sign.hit.capture("total")), sign.line, sign.text)
+        if (sign.line.file, sign.line.number) in seen and points and points[-1].line == sign.line:
+            if "\r" in sign.line.text or step > points[-1].step:
+                points[-1] = point
+            continue
+        seen.add((sign.line.file, sign.line.number))
+        points.append(point)
+    return Progress(
+        traces=tuple(Trace(rank, file, tuple(points)) for (file, rank), points in by_writer.items() if points),
+        checkpoints=tuple(scene.marked(Mark.CHECKPOINT)),
+        completed=tuple(scene.marked(Mark.COMPLETED)),
+        resumed=tuple(scene.marked(Mark.RESUMED)),
+        _lines_by_writer={
+            key: [point.line.number for point in points] for key, points in by_writer.items()
+        },
+    )
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    digits = text.replace(",", "").replace("_", "").split(".")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
+
+
+def by_rank(traces: Iterable[Trace]) -> dict[int, Trace]:
+    """One trace a rank: where a rank wrote to several files, the one that went furthest."""
+    best: dict[int, Trace] = {}
+    for trace in traces:
+        if trace.rank is None:
+            continue
+        known = best.get(trace.rank)
+        if known is None or trace.last.step > known.last.step:
+            best[trace.rank] = trace
+    return best
+
+
+def median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,130 @@
+"""Which rank ran where: gathered from file names, line prefixes and launchers' reports."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.exits import Exit
+from logtriage.localize.scene import Scene
+from logtriage.model import Line, Source, SourceRole
+
+_SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Ranks and hosts of a job as far as its logs tell."""
+
+    host_of_rank: dict[int, str]
+    rank_of_file: dict[str, int]
+    host_of_file: dict[str, str]
+    rank_of_pid: dict[tuple[str | None, int], int]
+    ranks: frozenset[int]
+    hosts: tuple[str, ...]
+    world_size: int | None
+    host_of_address: dict[str, str]
+
+    def rank(self, line: Line, named: int | None = None) -> int | None:
+        """The global rank that wrote a line; `named` is what the message says of its writer."""
+        if line.file in self.rank_of_file:
+            return self.rank_of_file[line.file]
+        return line.rank if line.rank is not None else named
+
+    def host(self, line: Line, rank: int | None = None) -> str | None:
+        if line.host:
+            return self.host_of_address.get(line.host, line.host)
+        if line.file in self.host_of_file:
+            return self.host_of_file[line.file]
+        return self.host_of_rank.get(rank) if rank is not None else None
+
+    def hosts_of(self, ranks: Iterable[int]) -> list[str]:
+        return list(dict.fromkeys(self.host_of_rank[rank] for rank in sorted(ranks) if rank in self.host_of_rank))
+
+
+def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
+    """Join what sources, lines and exits say; where they conflict, the majority wins."""
+    votes: dict[int, Counter[str]] = defaultdict(Counter)
+    ranks: set[int] = set()
+    hosts: Counter[str] = Counter()
+    pids: dict[tuple[str | None, int], int] = {}
+    rank_of_file = _global_ranks(scene.sources, exits)
+    for reading in scene.readings:
+        source = reading.source
+        if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
+            continue
+        whole_file = rank_of_file.get(source.file, source.rank)
+        if whole_file is not None:
+            ranks.add(whole_file)
+            if source.host:
+                votes[whole_file][source.host] += 5
+        if source.host:
+            hosts[source.host] += 1
+        if source.role not in _SPEAKING:
+            continue
+        for line in reading.lines:
+            rank = whole_file if whole_file is not None else line.rank
+            if rank is None:
+                continue
+            ranks.add(rank)
+            if line.host:
+                votes[rank][line.host] += 1
+            if line.pid is not None:
+                pids.setdefault((line.host or source.host, line.pid), rank)
+    for exit_ in exits:
+        if exit_.rank is None:
+            continue
+        ranks.add(exit_.rank)
+        if exit_.host:
+            votes[exit_.rank][exit_.host] += 3
+        if exit_.pid is not None:
+            pids.setdefault((exit_.host, exit_.pid), exit_.rank)
+    host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
+    for host in host_of_rank.values():
+        hosts[host] += 1
+    sizes = [int(size) for sign in scene.context if (size := sign.hit.capture("world_size")) and size.isdigit()]
+    world = max(sizes, default=None)
+    if world is not None and ranks and max(ranks) >= world:
+        world = max(ranks) + 1
+    return Topology(
+        host_of_rank=host_of_rank,
+        rank_of_file=rank_of_file,
+        host_of_file={source.file: source.host for source in scene.sources if source.host},
+        rank_of_pid=pids,
+        ranks=frozenset(ranks),
+        hosts=tuple(sorted(hosts)),
+        world_size=world,
+        host_of_address={},
+    )
+
+
+def _global_ranks(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str, int]:
+    """Global ranks of files that only show a local rank, by what that node's launcher reported.
+
+    torchrun's log folders are named by local rank; its failure report gives `rank : 2 (local_rank: 0)`
+    and the host, so a whole node's offset follows from one entry.
+    """
+    host_of_file = {source.file: source.host for source in sources}
+    shifts: dict[str, Counter[int]] = defaultdict(Counter)
+    for exit_ in exits:
+        if exit_.rank is None or exit_.local_rank is None:
+            continue
+        for node in {exit_.host, host_of_file.get(exit_.line.file), _folder(exit_.line.file)} - {None, ""}:
+            shifts[str(node)][exit_.rank - exit_.local_rank] += 1
+    found: dict[str, int] = {}
+    for source in sources:
+        if source.local_rank is None:
+            continue
+        for node in (source.host, _folder(source.file)):
+            if node and node in shifts:
+                found[source.file] = source.local_rank + shifts[node].most_common(1)[0][0]
+                break
+        else:
+            if source.rank is not None:
+                found[source.file] = source.rank
+    return found
+
+
+def _folder(file: str) -> str:
+    return file.split("/", 1)[0] if "/" in file else ""
