@@ -1,7 +1,7 @@
 """A verdict as one page that stands alone: no script, nothing loaded from elsewhere, light, dark, printable.
 
 Log text is hostile. Jinja2 escapes every value; before that, each text that goes onto the page passes
-:func:`logtriage.report.words.visible`, so that escapes and bidi overrides are shown and not obeyed. The
+:func:`logtriage.report.visible.visible`, so that escapes and bidi overrides are shown and not obeyed. The
 page's own policy allows one style sheet, by its hash, and nothing else.
 """
 
@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 
 from logtriage.report import words
 from logtriage.report.document import CulpritsOut, Symptom, Verdict
+from logtriage.report.visible import prose, visible
 
 MOST_ROWS = 200
 _WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>\\]{1,2000}")
@@ -30,7 +31,7 @@ def page(verdict: Verdict) -> str:
     quiet = body.failure_type == "unknown" or body.failure_type.startswith("slow.")
     return _template().render(
         body=body,
-        headline=words.prose(body.title) or words.type_name(body.failure_type),
+        headline=prose(body.title) or words.type_name(body.failure_type),
         mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
         where=words.where_words(verdict),
         facts=words.job_facts(verdict.job),
@@ -68,7 +69,7 @@ def _template() -> Template:
         "origin": words.origin,
         "percent": words.percent,
         "place": words.place,
-        "prose": words.prose,
+        "prose": prose,
         "restart_words": words.restart_words,
         "type_name": words.type_name,
     }
@@ -77,12 +78,12 @@ def _template() -> Template:
 
 
 def _harmless(value: Any) -> Any:
-    return words.visible(value) if type(value) is str else value
+    return visible(value) if type(value) is str else value
 
 
 def _marked(text: str) -> Markup:
     """A cited line with its telling words marked."""
-    shown = words.visible(text)
+    shown = visible(text)
     pieces, done = [], 0
     for start, end in words.telling_spans(shown):
         pieces += [escape(shown[done:start]), Markup("<mark>{}</mark>").format(shown[start:end])]

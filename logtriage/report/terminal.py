@@ -1,7 +1,7 @@
 """A verdict on one screen of a terminal.
 
 Everything that came from a log, a file name or a model is put into rich `Text` objects as plain characters
-after :func:`logtriage.report.words.visible`: neither markup nor escapes in it are ever obeyed.
+after :func:`logtriage.report.visible.visible`: neither markup nor escapes in it are ever obeyed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from logtriage.report import words
 from logtriage.report.document import CitedLine, Verdict
+from logtriage.report.visible import prose, visible
 
 MOST_LINES = 40
 
@@ -58,7 +59,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
 
     lines = _headline(verdict, width, console)
     if body.summary:
-        lines += [Text(), *wrapped(words.prose(body.summary), most=amount.prose_lines)]
+        lines += [Text(), *wrapped(prose(body.summary), most=amount.prose_lines)]
 
     if body.evidence:
         lines += _section("Evidence")
@@ -78,7 +79,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     if restart:
         lines += wrapped(restart)
     for number, mitigation in enumerate(body.mitigations[: amount.mitigations], 1):
-        text = Text(words.prose(mitigation.text))
+        text = Text(prose(mitigation.text))
         if mitigation.source in ("memory", "llm"):
             origin = "a confirmed earlier case" if mitigation.source == "memory" else "a language model"
             text.append(f" (from {origin})", style="dim")
@@ -99,7 +100,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
             lines += wrapped(note, "  - ", "    ", most=2)
 
     lines += [Text()]
-    lines += wrapped(Text(f"{words.visible(verdict.id, 80)} · {words.mined_words(verdict)}", style="dim"), "")
+    lines += wrapped(Text(f"{visible(verdict.id, 80)} · {words.mined_words(verdict)}", style="dim"), "")
     return lines
 
 
@@ -108,14 +109,14 @@ def _headline(verdict: Verdict, width: int, console: Console) -> list[Text]:
     well = body.failure_type.startswith("none.")
     undecided = body.failure_type == "unknown" or body.failure_type.startswith("slow.")
     colour = "green" if well else "yellow" if undecided else "red"
-    title = words.prose(body.title) or words.type_name(body.failure_type)
+    title = prose(body.title) or words.type_name(body.failure_type)
     lines = _wrapped(Text(title, style=f"bold {colour}"), "", "", width, 2, console)
 
     name = words.type_name(body.failure_type)
     said = "" if name.casefold() == title.casefold() else f"{name} · "
-    kind = "" if well or body.failure_type == "unknown" else f" · {words.visible(body.failure_class, 40)}"
+    kind = "" if well or body.failure_type == "unknown" else f" · {visible(body.failure_class, 40)}"
     sure = f"{words.confidence_words(body.confidence)} ({words.percent(body.confidence)})"
-    facts = Text(f"{said}{words.visible(body.failure_type, 80)}{kind} · ")
+    facts = Text(f"{said}{visible(body.failure_type, 80)}{kind} · ")
     facts.append(sure, style="bold").append(f", decided {words.decided_by(body)}")
     lines += _wrapped(facts, "", "", width, 2, console)
 
@@ -141,7 +142,7 @@ def _cited(cited: CitedLine, width: int, console: Console) -> list[Text]:
     if origin:
         head.append(f"  {origin}", style="dim")
     if cited.why:
-        head.append(f"  {words.prose(cited.why)}", style="dim italic")
+        head.append(f"  {prose(cited.why)}", style="dim italic")
     shown, spans = words.shortened(cited.text.strip(), width - 4)
     text = Text("    ").append(shown)
     for start, end in spans:
@@ -156,10 +157,10 @@ def _followed(verdict: Verdict, most: int) -> list[Text]:
     if steps:
         lines = []
         for step in steps[:most]:
-            text = Text(words.prose(step.text) or words.type_name(step.failure_type))
+            text = Text(prose(step.text) or words.type_name(step.failure_type))
             place = words.place(step.file, step.line)
             text.append(f"  {place}" if place else "", style="cyan")
-            text.append(f"  {words.prose(step.follows_by)}" if step.follows_by else "", style="dim")
+            text.append(f"  {prose(step.follows_by)}" if step.follows_by else "", style="dim")
             lines.append(Text("then ", style="dim").append_text(text))
         return lines + _more(len(steps) - most, "step", "")
     lines = []
@@ -181,7 +182,7 @@ def _attempts(verdict: Verdict, most: int, width: int, console: Console) -> list
         lines += [Text(f"  … {words.counted(left, 'earlier attempt')}", style="dim")]
     for attempt in verdict.attempts[-most:]:
         where = words.places(attempt.culprits.ranks, attempt.culprits.hosts, attempt.culprits.gpus)
-        facts = [words.prose(attempt.title) or words.type_name(attempt.failure_type)]
+        facts = [prose(attempt.title) or words.type_name(attempt.failure_type)]
         facts += [where] if where else []
         facts += [f"last step {attempt.last_step:,}"] if attempt.last_step is not None else []
         facts += [f"ended {words.clock(attempt.ended)}"] if attempt.ended else []
@@ -201,14 +202,13 @@ def _notes(verdict: Verdict, amount: Amount) -> list[Text]:
         notes.append(note)
     if verdict.unreadable:
         lost = verdict.unreadable
-        named = [f"{words.visible(entry.file, 120)} ({words.prose(entry.reason)})" for entry in lost]
+        named = [f"{visible(entry.file, 120)} ({prose(entry.reason)})" for entry in lost]
         most = max(1, amount.notes // 2)
         more = f" and {len(named) - most} more" if len(named) > most else ""
         notes.append(Text("Not read: " + "; ".join(named[:most]) + more, style="yellow"))
-    notes += [Text(f"Left out: {words.prose(note)}") for note in verdict.mining.left_out[: amount.notes]]
+    notes += [Text(f"Left out: {prose(note)}") for note in verdict.mining.left_out[: amount.notes]]
     notes += [
-        Text(f"To collect next time: {words.prose(what)}")
-        for what in verdict.verdict.collect_next[: amount.notes]
+        Text(f"To collect next time: {prose(what)}") for what in verdict.verdict.collect_next[: amount.notes]
     ]
     return notes
 

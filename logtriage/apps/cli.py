@@ -1,0 +1,251 @@
+"""The command line `logtriage`: it parses, calls one function and prints.
+
+Nothing but typer is imported up here, so that help appears at once; each command imports what it calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from logtriage.apps import cli_rules
+from logtriage.apps.console import answer, answer_with, complain, progress_shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from logtriage.pipeline import TemplateRow
+    from logtriage.report.document import Verdict
+
+WRONG_USAGE, NOTHING_READABLE, INTERRUPTED = 2, 3, 130
+MOST_FAULTS = 20
+MOST_TEMPLATES = 50
+# click's UsageError; whether it is click's own or typer's copy depends on the version of typer.
+USAGE_FAULT: Any = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="logtriage",
+    help="Why did this training job die, where did it begin, and what do I do now?",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cli_rules.app, name="rules")
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(help="Folder, file, glob, '-' for standard input, or an address such as s3://…"),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read the logs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")]
+
+
+@app.command()
+def triage(
+    paths: Paths,
+    json: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Write the verdict document as JSON.")
+    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write the report as one page.")] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no model; nothing leaves this machine.")
+    ] = False,
+    history: Annotated[
+        list[str] | None, typer.Option(metavar="DIR", help="Logs of an earlier run of this job; repeatable.")
+    ] = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    rules: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="A further rule file; repeatable."),
+    ] = None,
+) -> None:
+    """Why the job died, where it began, what to do."""
+    if json == "-" and html == "-":
+        raise typer.BadParameter("--json and --html cannot both go to standard output")
+    for option, target in (("--json", json), ("--html", html)):
+        # Told before the logs are read, which can take minutes.
+        if target and target != "-" and not Path(target).absolute().parent.is_dir():
+            raise typer.BadParameter(f"{option}: there is no folder {Path(target).parent}")
+    for run in history or ():
+        if "://" not in run and not Path(run).exists():
+            raise typer.BadParameter(f"--history: {run} does not exist")
+
+    from logtriage import pipeline
+
+    with progress_shown(quiet) as progress:
+        verdict = pipeline.triage(
+            paths,
+            offline=offline,
+            history=history or (),
+            workers=workers,
+            rules=rules or (),
+            progress=progress,
+        )
+    _publish(verdict, json, html, quiet)
+
+
+def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool) -> None:
+    if json:
+        _write(json, verdict.to_json())
+    if html:
+        from logtriage.report.html import page
+
+        _write(html, page(verdict))
+    if not json and not html:
+        from logtriage.report import terminal
+
+        answer_with(lambda console: terminal.render(verdict, console))
+    elif not quiet and verdict.unreadable:
+        first = verdict.unreadable[0]
+        more = f" and {len(verdict.unreadable) - 1} more" if len(verdict.unreadable) > 1 else ""
+        complain(f"warning: not read: {first.file} ({first.reason}){more}")
+
+
+def _write(target: str, text: str) -> None:
+    """To a file, or to standard output for `-`; UTF-8 in any locale."""
+    if target == "-":
+        _speak_utf8("strict")
+        answer(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")
+
+
+@app.command()
+def templates(
+    paths: Paths,
+    json: Annotated[bool, typer.Option("--json", help="A JSON list on standard output.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show the N most frequent.")] = None,
+    workers: Workers = None,
+) -> None:
+    """The kinds of lines in the logs, with places."""
+    from logtriage import pipeline
+
+    rows = sorted(pipeline.templates(paths, workers=workers), key=lambda row: (-row.count, row.template))
+    if json:
+        from json import dumps
+
+        _speak_utf8("replace")
+        answer(dumps([_template_entry(row) for row in rows[:limit]], ensure_ascii=False, indent=2) + "\n")
+    else:
+        answer_with(lambda console: _draw_templates(rows, limit or MOST_TEMPLATES, console))
+
+
+def _template_entry(row: TemplateRow) -> dict[str, Any]:
+    from logtriage.report.document import iso_time
+
+    first, last = (
+        {"file": at.file, "line": at.line, "time": iso_time(at.time)} for at in (row.first, row.last)
+    )
+    return {
+        "count": row.count,
+        "template": row.template,
+        "first": first,
+        "last": last,
+        "ranks": list(row.ranks),
+        "hosts": list(row.hosts),
+        "files": row.files if isinstance(row.files, int) else list(row.files),
+    }
+
+
+def _draw_templates(rows: Sequence[TemplateRow], limit: int, console: Console) -> None:
+    from rich.text import Text
+
+    from logtriage.report import words
+    from logtriage.report.document import iso_time
+    from logtriage.report.visible import visible
+
+    width = max((len(f"{row.count:,}") for row in rows[:limit]), default=1)
+    for row in rows[:limit]:
+        ends = []
+        for at in (row.first, row.last):
+            when = words.clock(iso_time(at.time))
+            ends.append(words.place(at.file, at.line) + (f" ({when})" if when else ""))
+        where = words.places(row.ranks, row.hosts)
+        facts = (ends[0] if row.count == 1 else f"{ends[0]} to {ends[1]}") + (f" · {where}" if where else "")
+        head = Text(f"{row.count:>{width},}  ").append(visible(row.template, 1000), style="bold")
+        console.print(head, soft_wrap=True)
+        console.print(Text(" " * (width + 2) + facts, style="dim"), soft_wrap=True)
+    if len(rows) > limit:
+        more = words.counted(len(rows) - limit, "more template")
+        console.print(Text(f"… and {more} (--limit)", style="dim"))
+
+
+@app.command()
+def schema(
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to write it.")] = "-",
+) -> None:
+    """The JSON Schema of the verdict document."""
+    from logtriage.report.schema import schema_text
+
+    _write(file, schema_text())
+
+
+@app.command()
+def version() -> None:
+    """Versions of program, rule bank, taxonomy."""
+    from logtriage import __version__
+    from logtriage.rulebank.bank import load_bank
+    from logtriage.taxonomy import taxonomy
+
+    answer(f"logtriage {__version__} (rules {load_bank().version}, taxonomy {taxonomy().version})\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; every error is one line on standard error."""
+    _speak_utf8(None)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        app(args=["--help"], prog_name="logtriage", standalone_mode=False)
+        return WRONG_USAGE
+    try:
+        status = app(
+            args=None if arguments is None else list(arguments), prog_name="logtriage", standalone_mode=False
+        )
+    except (KeyboardInterrupt, typer.Abort):
+        status = INTERRUPTED
+    except Exception as fault:
+        if os.environ.get("LOGTRIAGE_DEBUG"):
+            raise
+        status, messages = _explained(fault)
+        for message in messages:
+            complain(message)
+    if status == INTERRUPTED:
+        complain("interrupted")
+    return status if isinstance(status, int) else 0
+
+
+def _speak_utf8(errors: str | None) -> None:
+    """Standard output in UTF-8; with None in the locale's own encoding, which then never fails."""
+    if hasattr(sys.stdout, "reconfigure"):
+        if errors is None:
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8", errors=errors)
+
+
+def _explained(fault: Exception) -> tuple[int, list[str]]:
+    """The exit status for an error, and what to say of it."""
+    if isinstance(fault, USAGE_FAULT):
+        command = fault.ctx.command_path if fault.ctx else "logtriage"
+        return WRONG_USAGE, [f"{fault.format_message()} (see {command} --help)"]
+    from logtriage.intake.folder import NothingReadable
+    from logtriage.rulebank.bank import BankFault
+
+    if isinstance(fault, NothingReadable):
+        return NOTHING_READABLE, [str(fault)]
+    if isinstance(fault, BankFault):
+        more = len(fault.faults) - MOST_FAULTS
+        said = [str(each) for each in fault.faults[:MOST_FAULTS]]
+        return WRONG_USAGE, said + ([f"and {more} more faults in the rules"] if more > 0 else [])
+    if isinstance(fault, OSError) and fault.strerror:
+        return 1, [f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror]
+    return 1, [f"internal error: {type(fault).__name__}: {fault} (LOGTRIAGE_DEBUG=1 shows where)"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Standard output and standard error as the commands use them.
+
+Standard output carries the answer alone; a reader that goes away early (`| head`) is no fault. Progress
+and warnings go to standard error, progress only where that is a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from logtriage.report.visible import prose
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Progress = Callable[[str, int, int], None]
+
+
+def answer(text: str) -> None:
+    """Write to standard output; silence from then on when nobody reads it any more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered would fail again, loudly, when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def answer_with(draw: Callable[[Console], None]) -> None:
+    """Let `draw` print on a console that stands for standard output.
+
+    A console that wrote by itself would end the program on a broken pipe.
+    """
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as drawn:
+        draw(console)
+    answer(drawn.get())
+
+
+def complain(message: str) -> None:
+    """One line on standard error, whatever the message holds."""
+    print(f"logtriage: {prose(message)}", file=sys.stderr)
+
+
+@contextmanager
+def progress_shown(quiet: bool) -> Iterator[Progress | None]:
+    """A callback (stage, done, total) that draws a bar; None where nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
+        tasks = {}
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=None)
+            bars.update(tasks[stage], completed=done, total=total or None)
+
+        yield advance
