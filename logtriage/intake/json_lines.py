@@ -1,0 +1,178 @@
+"""Records that stand as one JSON object on one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from logtriage.intake.prefixes import LETTERS, SYSLOG_LEVELS, level_named
+from logtriage.intake.times import Stamp, epoch_seconds, find_time
+from logtriage.model import Level
+
+_MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
+_EXCEPTIONS = (
+    "exc_info", "exception", "traceback", "stack_trace", "stacktrace", "stack", "exc_text", "error",
+    "err", "full_message", "stack_info", "backtrace",
+)  # fmt: skip
+_TIMES = (
+    "timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "created", "__REALTIME_TIMESTAMP",
+    "t", "date", "timeMillis", "timestamp_ms", "time_ms", "eventTime",
+)  # fmt: skip
+_LEVELS = (
+    "level", "levelname", "severity", "lvl", "log_level", "loglevel", "PRIORITY", "log.level", "levelno",
+)  # fmt: skip
+_RANKS = ("rank", "global_rank", "process_index", "RANK", "Rank", "global_rank_id", "worker_rank", "rank_id")
+_LOCALS = ("local_rank", "LOCAL_RANK", "local_process_index")
+_HOSTS = ("hostname", "host", "node", "_HOSTNAME", "node_name", "nodename", "host_name", "HOSTNAME")
+_PIDS = ("pid", "_PID", "process_id")
+_NESTED = (
+    "record", "jsonPayload", "extra", "labels", "context", "kubernetes", "fields", "data", "attributes",
+)  # fmt: skip
+_EXCEPTION_PARTS = ("type", "value", "message", "msg", "traceback", "stack")
+_LIMIT = 1_000_000
+_UNESCAPED = re.compile(r"[\r\n]+")
+
+
+@dataclass(slots=True)
+class JsonRecord:
+    """What a JSON log record says of itself; `extra` are its remaining plain fields as `key=value`."""
+
+    message: str
+    extra: str = ""
+    stamp: Stamp | None = None
+    level: Level | None = None
+    rank: int | None = None
+    local: int | None = None
+    process: int | None = None  # a field "process": a rank in some loggers, a pid in others
+    host: str | None = None
+    pid: int | None = None
+
+
+def read_json(text: str, year: int | None = None) -> JsonRecord | None:
+    """The record in a text that is one JSON object; None for any other text, or one without a message."""
+    if len(text) > _LIMIT:
+        return None
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    flat = dict(fields)
+    for name in _NESTED:
+        inner = fields.get(name)
+        if isinstance(inner, dict):
+            for key, value in inner.items():
+                flat.setdefault(key, value)
+                deeper = value if name == "record" and key == "extra" and isinstance(value, dict) else {}
+                for extra_key, extra_value in deeper.items():
+                    flat.setdefault(extra_key, extra_value)
+    if isinstance(fields.get("record"), dict) and "message" in fields["record"]:
+        flat["message"] = fields["record"]["message"]  # loguru: "text" holds the formatted line
+        flat.pop("text", None)
+    used: set[str] = set(_NESTED)
+    message = _texts(flat, _MESSAGES, used, first_only=True)
+    exception = _texts(flat, _EXCEPTIONS, used, first_only=False)
+    if not message and not exception:
+        return None
+    parts = [message] if message else []
+    parts += [part for part in exception.split("\0") if part and part not in message]
+    record = JsonRecord("\n".join(parts))
+    record.stamp = _time(flat, used, year)
+    record.level = _level(flat, used)
+    record.rank = _number(flat, _RANKS, used)
+    record.local = _number(flat, _LOCALS, used)
+    record.pid = _number(flat, _PIDS, used)
+    record.host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
+    process = flat.get("process")
+    if isinstance(process, int) and not isinstance(process, bool):
+        record.process = process
+    used.update(_HOSTS)
+    record.extra = " ".join(
+        f"{key}={value}"
+        for key, value in flat.items()
+        if key not in used and isinstance(value, str | int | float) and len(str(value)[:501]) <= 500
+    )
+    return record
+
+
+def _texts(flat: dict[str, Any], names: tuple[str, ...], used: set[str], *, first_only: bool) -> str:
+    found: list[str] = []
+    for name in names:
+        value = flat.get(name)
+        if isinstance(value, dict):
+            inner = [value[k] for k in _EXCEPTION_PARTS if value.get(k)]
+            value = "\n".join(str(part) for part in inner)
+        elif isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+            value = "\n".join(value)
+        elif isinstance(value, list) and value and all(type(p) is int and 0 <= p < 256 for p in value):
+            value = bytes(value).decode("utf-8", "replace")  # how journald exports what is not plain text
+        if isinstance(value, str) and value.strip():
+            used.add(name)
+            found.append(_UNESCAPED.sub("\n", value).strip("\n"))
+            if first_only:
+                break
+    return "\0".join(found)
+
+
+def _time(flat: dict[str, Any], used: set[str], year: int | None) -> Stamp | None:
+    for name in _TIMES:
+        value = flat.get(name)
+        if isinstance(value, dict):
+            value = value.get("timestamp") or value.get("repr")
+        if isinstance(value, bool) or value is None:
+            continue
+        if isinstance(value, str):
+            stamp = find_time(value[:100], year=year)
+            if stamp is not None:
+                used.add(name)
+                return stamp
+            try:
+                value = float(value)
+            except ValueError:
+                continue
+        if isinstance(value, int | float):
+            try:
+                seconds = epoch_seconds(float(value))
+            except OverflowError:
+                continue
+            if seconds is not None:
+                used.add(name)
+                return Stamp(seconds, 0, 0, "epoch", True, True, True)
+    return None
+
+
+def _level(flat: dict[str, Any], used: set[str]) -> Level | None:
+    for name in _LEVELS:
+        value = flat.get(name)
+        if isinstance(value, dict):
+            value = value.get("name")
+        if isinstance(value, str):
+            if name == "PRIORITY" and value.isdigit():
+                value = int(value[:3])
+            else:
+                used.add(name)
+                level = level_named(value) or LETTERS.get(value)
+                if level is not None:
+                    return level
+        if isinstance(value, int) and not isinstance(value, bool):
+            used.add(name)
+            if name == "PRIORITY":
+                return SYSLOG_LEVELS[value & 7]
+            # As Python's logging counts: 10 debug … 50 critical.
+            steps = ((50, Level.CRITICAL), (40, Level.ERROR), (30, Level.WARNING), (20, Level.INFO))
+            return next((level for least, level in steps if value >= least), Level.DEBUG)
+    return None
+
+
+def _number(flat: dict[str, Any], names: tuple[str, ...], used: set[str]) -> int | None:
+    for name in names:
+        value = flat.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 11:
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**10:
+            used.add(name)
+            return value
+    return None

@@ -1,0 +1,188 @@
+"""How one file's lines are built, learned from samples of it.
+
+Some prefixes look like ordinary text (`3: `, `[3]:`, `node-a: `, `rank 3 …`); whether they name the
+writer can only be told from many lines together. What is learned here does not change while a file is
+read, so that pieces of a file can be read apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from logtriage.intake.clocks import boot_anchor
+from logtriage.intake.json_lines import read_json
+from logtriage.intake.prefixes import Columns, Head, read_head
+from logtriage.intake.text import decoded, without_escapes
+from logtriage.intake.times import DAY
+from logtriage.model import Source, SourceRole
+
+_MOST_LINES = 6000
+_PERMISSIVE = Columns()
+
+_SRUN = re.compile(r" {0,5}(\d{1,6}): ?\S")
+_TEE_NUMBER = re.compile(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
+_HOST_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
+_RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+_SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
+_NO_HOST = re.compile(
+    r"(?i)(?:.*(?:error|exception|warning|interrupt)|debug|info|warn|critical|fatal|error|note|usage|srun|slurmstepd"
+    r"|salloc|sbatch|step|epoch|iter|iteration|loss|line|file|time|total|train|eval|step-?\d+|epoch-?\d+|wandb"
+    r"|.*\.(?:py|cpp|cc|cu|h|c|sh|go|rs))$"
+)
+_COMM = re.compile(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is known of a file before its lines are read one by one.
+
+    `ranks_per_node` and `rank_offset` turn a local rank into a global one. `year` completes times without
+    a year, `day` (seconds since 1970 at a midnight) times without a date, `boot` (seconds since 1970 at
+    the start of the machine) the kernel's clock; each is None where neither file nor caller tells it.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    styles: frozenset[str] = frozenset()  # rank and host prefixes that were seen
+    is_json: bool = False
+    is_cri: bool = False
+    is_timed: bool = False  # a good part of the lines begins with a time of its own
+    ranks: frozenset[int] = frozenset()
+    ranks_per_node: int | None = None
+    rank_offset: int | None = None
+    process_is_rank: bool = False  # the JSON field "process" counts ranks, not processes
+    writers: Mapping[tuple[str, int], int] = field(default_factory=dict)  # (host, pid) → rank, from NCCL
+    year: int | None = None
+    day: float | None = None
+    boot: float | None = None
+
+
+def dated(layout: Layout, seconds: float) -> Layout:
+    """The layout with a date for times of day alone, where the file itself shows none.
+
+    `seconds` is any moment (UTC since 1970) on the day of the file's first line, from another file.
+    """
+    return layout if layout.day is not None else replace(layout, day=seconds // DAY * DAY)
+
+
+def learn_layout(source: Source, samples: Sequence[bytes], *, year: int | None = None) -> Layout:
+    """Learn how a file's lines are built from pieces of it, the head and the tail as a rule."""
+    texts = _lines(samples)
+    heads = [read_head(text, _PERMISSIVE, year) for text in texts]
+    columns = _columns(source, texts, heads)
+    if columns != _PERMISSIVE:
+        heads = [read_head(text, columns, year) for text in texts]
+    styles = Counter(style for head in heads for style in head.styles)
+    stamps = [head.stamp for head in heads if head.stamp is not None]
+    years: Counter[int] = Counter()
+    day: float | None = None
+    for stamp in stamps:
+        if stamp.has_year:
+            years[_year_of(stamp.seconds)] += 1
+        if stamp.has_date and day is None and (stamp.has_year or year is not None):
+            day = stamp.seconds // DAY * DAY
+    records = [read_json(head.message, year) for head in heads if head.message.startswith('{"')]
+    found = [record for record in records if record is not None]
+    for record in found:
+        if record.stamp is not None and record.stamp.has_year:
+            years[_year_of(record.stamp.seconds)] += 1
+            day = record.stamp.seconds // DAY * DAY if day is None else day
+    processes = {record.process for record in found if record.process is not None}
+    ranks = {head.rank for head in heads if head.rank is not None}
+    ranks |= {record.rank for record in found if record.rank is not None}
+    locals_ = {head.local for head in heads if head.local is not None}
+    offsets = Counter(
+        head.rank - head.local for head in heads if head.rank is not None and head.local is not None
+    )
+    offset = offsets.most_common(1)[0][0] if offsets else None
+    return Layout(
+        columns=columns,
+        styles=frozenset(styles),
+        is_json=len(found) * 2 > len(texts),
+        is_cri=sum(" stdout F " in text[:60] or " stderr F " in text[:60] for text in texts) * 2 > len(texts),
+        is_timed=len(stamps) * 5 > len(texts),
+        ranks=frozenset(ranks),
+        ranks_per_node=max(locals_) + 1 if len(locals_) > 1 else None,
+        rank_offset=offset if offset is not None and offset >= 0 else None,
+        process_is_rank=0 in processes and max(processes) < 100_000,
+        writers=_writers(heads),
+        year=year if not years else years.most_common(1)[0][0],
+        day=day,
+        boot=boot_anchor(texts, year=year) if _is_kernel(source, heads) else None,
+    )
+
+
+def _lines(samples: Sequence[bytes]) -> list[str]:
+    """The lines of the samples that are not blank, evenly thinned to a bounded number."""
+    texts: list[str] = []
+    for sample in samples:
+        pieces = sample.split(b"\n", _MOST_LINES * 4)[: _MOST_LINES * 4]
+        for piece in pieces[:: len(pieces) // _MOST_LINES + 1]:
+            text = without_escapes(decoded(piece))
+            if text.strip():
+                texts.append(text.rsplit("\r", 1)[-1])
+    return texts
+
+
+def _year_of(seconds: float) -> int:
+    return 1970 + int(seconds // (365.2425 * DAY))
+
+
+def _is_kernel(source: Source, heads: Sequence[Head]) -> bool:
+    return source.role is SourceRole.KERNEL or any(
+        head.uptime is not None or (head.stamp is not None and head.stamp.kind == "monotonic")
+        for head in heads
+    )
+
+
+def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Columns:
+    """Decide which doubtful prefixes the file uses: those that repeat over a good part of its lines."""
+    total = len(texts)
+    labels = Counter(match[1] for text in texts if (match := _SRUN.match(text)))
+    labelled = sum(labels.values())
+    traced = any(re.match(r" {0,5}\d{1,6}: (?:Traceback|  File )", text) for text in texts)
+    numbers = Counter(match[1] for text in texts if (match := _TEE_NUMBER.match(text)))
+    hosts = Counter(match[1] for text in texts if (match := _HOST_LABEL.match(text)))
+    known = frozenset(
+        name
+        for name, count in hosts.items()
+        if not _NO_HOST.match(name)
+        and (name == source.host or (count >= 3 and not name.isdigit() and re.search(r"\d|-", name)))
+    )
+    if sum(hosts[name] for name in known) * 3 < total:
+        known = frozenset(name for name in known if name == source.host)
+    words = sum(bool(_RANK_WORD.match(head.message)) for head in heads)
+    columned = sum(head.stamp is not None and bool(_RANK_WORD.match(head.message)) for head in heads)
+    syslog = [
+        match[1]
+        for text, head in zip(texts, heads, strict=True)
+        if head.stamp is not None
+        and head.stamp.kind == "iso"
+        and (match := _SYSLOG_HOST.match(text, head.stamp.end))
+    ]
+    return Columns(
+        # An enumeration counts each number once; a label repeats.
+        srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 2 <= labelled or traced),
+        tee_numbers=sum(numbers.values()) >= 2 and sum(numbers.values()) * 4 >= total,
+        rank_column=(columned >= 3 and columned * 5 >= total) or (words >= 5 and words * 2 >= total),
+        syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
+        host_labels=known,
+    )
+
+
+def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
+    """Which rank a host's process is, by the largest communicator that it said it joined."""
+    largest: dict[tuple[str, int], tuple[int, int]] = {}
+    for head in heads:
+        if head.host is None or head.pid is None or "nccl" not in head.styles:
+            continue
+        match = _COMM.search(head.message, 0, 400)
+        if match:
+            size = int(match[2])
+            key = (head.host, head.pid)
+            if size > largest.get(key, (0, 0))[0]:
+                largest[key] = (size, int(match[1]))
+    world = max((size for size, _ in largest.values()), default=0)
+    return {key: rank for key, (size, rank) in largest.items() if size == world}

@@ -1,0 +1,400 @@
+"""What stands before a log record's own words: who wrote it, when, and how grave it is.
+
+A writer's rank is believed only at the fixed places where launchers and loggers put it: a prefix, a
+bracketed or barred column, a named field. "Rank 1 is running collective" inside a sentence speaks of
+another rank as often as of the writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+
+from logtriage.intake.times import Stamp, inner_time, time_at
+from logtriage.model import Level
+
+LEVELS = {
+    "trace": Level.DEBUG, "debug": Level.DEBUG, "verbose": Level.DEBUG, "fine": Level.DEBUG,
+    "info": Level.INFO, "notice": Level.INFO, "success": Level.INFO, "default": Level.INFO,
+    "informational": Level.INFO, "warn": Level.WARNING, "warning": Level.WARNING,
+    "error": Level.ERROR, "err": Level.ERROR, "severe": Level.ERROR, "exception": Level.ERROR,
+    "critical": Level.CRITICAL, "crit": Level.CRITICAL, "fatal": Level.CRITICAL,
+    "alert": Level.CRITICAL, "emerg": Level.CRITICAL, "emergency": Level.CRITICAL, "panic": Level.CRITICAL,
+}  # fmt: skip
+LETTERS = {
+    "D": Level.DEBUG, "V": Level.DEBUG, "I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR,
+    "F": Level.CRITICAL, "C": Level.CRITICAL,
+}  # fmt: skip
+SYSLOG_LEVELS = (
+    Level.CRITICAL, Level.CRITICAL, Level.CRITICAL, Level.ERROR,
+    Level.WARNING, Level.INFO, Level.INFO, Level.DEBUG,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Head:
+    """What was read before the message; `message` is the rest. `local` is a rank within its node."""
+
+    rank: int | None = None
+    local: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    level: Level | None = None
+    stamp: Stamp | None = None
+    uptime: float | None = None  # seconds since boot, where the kernel's own clock stands beside
+    message: str = ""
+    styles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which doubtful prefixes a file really uses; without that knowledge they are taken for text."""
+
+    srun_labels: bool = False  # `3: `
+    tee_numbers: bool = False  # `[3]:`
+    rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
+    syslog_host: bool = False  # `<ISO time> host program[pid]: `
+    host_labels: Set[str] = frozenset()  # `host: `
+
+
+_WORDS = "DEBUG|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|SEVERE|TRACE|Info|Warning|Error"
+_RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6})?\](:?)")
+_TEE = re.compile(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
+_TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
+_MPI = re.compile(r"\[(?:(?:[^\]\s,]{1,100}@)?\d+,)?(\d{1,6})\]<std\w{2,6}>: ?")
+_MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
+_UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
+_RAY = re.compile(
+    r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
+)
+_RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
+_RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
+_SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
+_NCCL = re.compile(r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?NCCL )")
+_NCCL_LEVEL = re.compile(r"(?:\S{1,60} )?NCCL (INFO|WARN|TRACE|ABORT)")
+_COMPOSER = re.compile(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
+_CRI = re.compile(r" std(?:out|err) [FP] ?")
+_PRIORITY = re.compile(r"<(\d{1,3})>")
+_FACILITY = re.compile(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
+_GLOG_END = re.compile(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
+_C10 = re.compile(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
+_PG = re.compile(r"\[(?:PG [^\]\[]{0,200}? ?)?Rank (\d{1,6})\]")
+_GROUP = re.compile(r"\[(?:PG [^\]\[]{0,200}?)\]")
+_LOCATION = re.compile(r"[\w./<>-]{1,200}:\d+\] ?")
+_RAY_END = re.compile(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
+_TF_END = re.compile(r":? ([IWEF]) (?=\S{1,200}:\d+\])")
+_NEMO = re.compile(r"\[NeMo ([IWEDC]) (?=\d)")
+_SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
+_PROGRAM_PID = re.compile(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
+_KERNEL = re.compile(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
+_CALLER = re.compile(r"\[ *[TC]\d{1,9}\] ?")
+_LEVEL_AHEAD = re.compile(
+    r"[ \t]*[\[|(<-]?[ \t]*(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug|critical|fatal))"
+    r"(?=[\s\]|,:)>-]|$)"
+)
+_LEVEL_NEAR = re.compile(r"(?:(?<=[\s\[|,(<:-]))(" + _WORDS.split("|Info")[0] + r")(?=[\s\]|,:)>-]|$)")
+_LEVEL_END = re.compile(r"[\])>|,:]*[ \t]*(?:[-|:>]{1,2}[ \t]+)?")
+_RANK_NEXT = re.compile(
+    r"[\s|,:-]{0,4}(?:\[(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:/\d{1,6})?\]|\((?i:rank)[ _:=-]{0,2}(\d{1,6})\)"
+    r"|(?<=\| )(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)|\|(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)"
+    r"|rank=(\d{1,6})(?=[\s,|;\]])|RANK[ =:](\d{1,6})(?=[\s:|,\]]))[\s|:,-]{0,4}"
+)
+_RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+_LOGGER_BRACKETS = re.compile(r"(?:\[[^\[\]\n]{1,100}\] ?){1,2}(?=\[(?i:rank)[ _:=-]{0,2}\d)")
+_NAME = re.compile(r"\[[A-Za-z][^\[\]\n]{0,60}\] (?=[\d\[])")
+_LOGFMT = re.compile(r"(?:time|ts|level|t|lvl)=")
+_LOGFMT_LEVEL = re.compile(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
+_LOGFMT_RANK = re.compile(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
+_LOGFMT_HOST = re.compile(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
+_SEPARATOR = re.compile(r"[\])>]*(?:(?:[ \t]*[-|:,][ \t]+)|:(?=\S))?")
+
+
+def level_named(name: str) -> Level | None:
+    """The level that a word means, in any case."""
+    return LEVELS.get(name.strip().lower())
+
+
+def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
+    """Read the prefixes of one line without terminal escapes, from the left, as far as they go."""
+    head = Head()
+    position = _labels(text, 0, columns, head)
+    if head.stamp is None and text[position : position + 1] in (" ", "\t"):
+        # An indented line is a body line unless a time follows, as in " [2026-01-02 03:04:05] iteration".
+        ahead = position
+        while ahead < len(text) and text[ahead] in " \t":
+            ahead += 1
+        if ahead < len(text) and (text[ahead] == "[" or text[ahead].isdigit()):
+            position = _time(text, ahead, position, columns, year, head)
+    else:
+        position = _time(text, position, position, columns, year, head)
+    head.message = text[position:] if not head.message else head.message + text[position:]
+    return head
+
+
+def _labels(text: str, position: int, columns: Columns, head: Head) -> int:
+    """Read prefixes that launchers put before a process's line; they may nest."""
+    size = len(text)
+    for _ in range(6):
+        if position >= size:
+            return position
+        first = text[position]
+        end = 0
+        if first == "[":
+            end = _bracket(text, position, columns, head)
+        elif first == "(":
+            if match := _RAY.match(text, position):
+                if match[1]:
+                    head.rank = int(match[1])
+                head.pid = int(match[2])
+                head.host = match[3] or head.host
+                head.styles += ("ray",)
+                end = match.end()
+            elif match := _RANK_PAREN.match(text, position):
+                head.rank = int(match[1])
+                head.styles += ("rank paren",)
+                end = match.end()
+            elif match := _RAY_NODE.match(text, position):
+                end = match.end()
+        elif first == "<":
+            if match := _PRIORITY.match(text, position):
+                head.level = SYSLOG_LEVELS[int(match[1]) & 7]
+                end = match.end()
+        else:
+            if columns.srun_labels and position == 0 and (match := _SRUN.match(text, 0)):
+                head.rank = int(match[1])
+                head.styles += ("srun",)
+                end = match.end()
+            elif columns.host_labels:
+                colon = text.find(":", position, position + 100)
+                if colon > position and text[position:colon] in columns.host_labels:
+                    head.host = text[position:colon]
+                    head.styles += ("host label",)
+                    end = colon + (2 if text[colon + 1 : colon + 2] == " " else 1)
+            if not end and " NCCL " in text[:250] and (match := _NCCL.match(text, position)):
+                head.host, head.pid = match[1], int(match[2])
+                head.styles += ("nccl",)
+                level = _NCCL_LEVEL.match(text, match.end())
+                if level:
+                    head.level = {"INFO": Level.INFO, "TRACE": Level.DEBUG}.get(level[1], Level.WARNING)
+                end = match.end()
+            if not end and first in "kuldsa" and (match := _FACILITY.match(text, position)):
+                head.level = level_named(match[1])
+                end = match.end()
+        if not end:
+            return position
+        position = end
+    return position
+
+
+def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
+    """Read one bracketed prefix; 0 where the bracket is none."""
+    if match := _RANK_BRACKET.match(text, position):
+        head.rank = int(match[1])
+        head.styles += ("rank bracket",)
+        end = match.end()
+        return end + 1 if text[end : end + 1] == " " else end
+    following = text[position + 1 : position + 2]
+    if following.isalpha():
+        if match := _TEE.match(text, position):
+            head.local = int(match[1])
+            head.styles += ("tee",)
+            return match.end()
+        if (match := _MPI_CRASH.match(text, position)) or (match := _UCX.match(text, position)):
+            head.host, head.pid = match[1], int(match[2])
+            return match.end()
+    if match := _MPI.match(text, position):
+        head.rank = int(match[1])
+        head.styles += ("mpi",)
+        return match.end()
+    if columns.tee_numbers and (match := _TEE_NUMBER.match(text, position)):
+        head.local = int(match[1])
+        head.styles += ("tee number",)
+        return match.end()
+    return 0
+
+
+def _time(text: str, position: int, fallback: int, columns: Columns, year: int | None, head: Head) -> int:
+    """Read the time, level and rank columns from `position`; `fallback` where there are none."""
+    if match := _C10.match(text, position):
+        head.level = LETTERS[match[1]]
+        return _process_group(text, match.end(), head)
+    if match := _NEMO.match(text, position):
+        head.level = LETTERS[match[1]]
+        position = match.end()
+    stamp = time_at(text, position, year=year)
+    if stamp is None:
+        return _untimed(text, position, fallback, columns, year, head)
+    head.stamp = stamp
+    end = stamp.end
+    if stamp.kind == "glog":
+        head.level = LETTERS.get(text[stamp.start])
+        if match := _GLOG_END.match(text, end):
+            if match[1] and len(match[1]) < 11:
+                head.pid = int(match[1])
+            return _process_group(text, match.end(), head)
+    elif stamp.kind == "monotonic":
+        if text[stamp.start].isdigit():
+            head.level = SYSLOG_LEVELS[int(text[stamp.start : text.index(",", stamp.start)]) & 7]
+        elif match := _CALLER.match(text, end):
+            end = match.end()
+        return end + 1 if text[end : end + 1] == " " else end
+    elif stamp.has_zone and (match := _CRI.match(text, end)):
+        # What a container wrote has its own prefixes behind the runtime's.
+        inner = read_head(text[match.end() :], columns, year)
+        _adopt(head, inner)
+        return len(text)
+    if (stamp.kind == "syslog" or columns.syslog_host) and (match := _SYSLOG_HOST.match(text, end)):
+        head.host = match[1]
+        head.styles += ("syslog",)
+        end = match.end()
+        if kernel := _KERNEL.match(text, end):
+            if kernel[1]:
+                head.uptime = float(kernel[1])
+            return kernel.end()
+        if program := _PROGRAM_PID.match(text, end):
+            head.pid = int(program[1])
+        return end
+    if match := _RAY_END.match(text, end):
+        head.level, head.pid = LETTERS[match[1]], int(match[2])
+        return match.end()
+    if match := _TF_END.match(text, end):
+        head.level = LETTERS[match[1]]
+        return match.end()
+    return _level(text, end, columns, head)
+
+
+def _adopt(head: Head, inner: Head) -> None:
+    """Take from an inner head what the outer one lacks; the outer clock is the better known one."""
+    head.rank = inner.rank if head.rank is None else head.rank
+    head.local = inner.local if head.local is None else head.local
+    head.host = inner.host or head.host
+    head.pid = inner.pid if inner.pid is not None else head.pid
+    head.level = inner.level or head.level
+    head.message = inner.message
+    head.styles += inner.styles
+    if head.stamp is None:
+        head.stamp = inner.stamp
+
+
+def _process_group(text: str, position: int, head: Head) -> int:
+    """The writer's rank of a process group's message, `file.cpp:12] [PG ID 0 … Rank 3] …`.
+
+    In a group other than the default one it is the rank within that group, so a prefix goes before it.
+    """
+    location = _LOCATION.match(text, position)
+    if location and head.rank is None and text.startswith("[", location.end()):
+        match = _PG.match(text, location.end())
+        if match:
+            head.rank = int(match[1])
+            head.styles += ("process group",)
+    return position
+
+
+def _level(text: str, end: int, columns: Columns, head: Head) -> int:
+    """Read the columns behind a time: level, then rank."""
+    rest = text[end : end + 110]
+    closing = len(rest) - len(rest.lstrip("])>"))
+    if match := _COMPOSER.match(text, end):
+        head.rank, head.pid = int(match[1]), int(match[2])
+        end = match.end()
+    kept = ""
+    level = _LEVEL_AHEAD.match(text, end + (closing if not head.pid else 0))
+    if level is None and (near := _LEVEL_NEAR.search(text, end, end + 110)):
+        between = text[end : near.start()]
+        words = between.translate(_PUNCTUATION).split()
+        if len(words) <= 2:
+            level = near
+            if len(words) == 1 and words[0].isdigit() and len(words[0]) < 11:
+                head.pid = int(words[0])
+            elif words:
+                kept = between.strip(" \t-|:,[](){}") + " "
+    if level is not None:
+        head.level = level_named(level[1])
+        end_match = _LEVEL_END.match(text, level.end(1))
+        end = end_match.end() if end_match else level.end(1)
+    else:
+        separator = _SEPARATOR.match(text, end)
+        end = separator.end() if separator else end
+        # One blank parts a time from what follows; more of them belong to an indented body line.
+        if text[end : end + 1] == " ":
+            end += 1
+    head.message = kept
+    return _rank_column(text, end, columns, head)
+
+
+_PUNCTUATION = str.maketrans(dict.fromkeys("[](){}|,:<>-", " "))
+
+
+def _rank_column(text: str, position: int, columns: Columns, head: Head) -> int:
+    """Read a column that names the writer's rank."""
+    if head.rank is not None:
+        return position
+    brackets = _LOGGER_BRACKETS.match(text, position)
+    start = brackets.end() if brackets else position
+    match = _RANK_NEXT.match(text, start)
+    if match is None and start and text[start - 1] in "|[":
+        match = _RANK_NEXT.match(text, start - 1)
+    if match:
+        head.rank = int(next(group for group in match.groups() if group is not None))
+        head.styles += ("rank column",)
+        if brackets:
+            head.message += brackets[0]
+        return match.end()
+    if columns.rank_column and (match := _RANK_WORD.match(text, position)):
+        head.rank = int(match[1])
+        head.styles += ("rank word",)
+        return match.end()
+    return position
+
+
+def _untimed(text: str, position: int, fallback: int, columns: Columns, year: int | None, head: Head) -> int:
+    """Read the head of a line that does not begin with a time."""
+    first = text[position : position + 1]
+    if not first or first in "{'\"#%/":
+        return fallback
+    if _LOGFMT.match(text, position):
+        if match := _LOGFMT_LEVEL.search(text, position, position + 1000):
+            head.level = level_named(match[1])
+        if match := _LOGFMT_RANK.search(text, position, position + 1000):
+            head.rank = int(match[1])
+        if match := _LOGFMT_HOST.search(text, position, position + 1000):
+            head.host = match[1]
+        head.stamp = inner_time(text[: position + 200], position, year=year)
+        return fallback
+    if first == "[" and (name := _NAME.match(text, position)):
+        stamp = time_at(text, name.end(), year=year)
+        if stamp is not None:
+            head.stamp = stamp
+            end = _level(text, stamp.end, columns, head)
+            head.message = name[0] + head.message
+            return end
+    level = _LEVEL_AHEAD.match(text, position)
+    if level is not None and (level[1].isupper() or first in "[|("):
+        head.level = level_named(level[1])
+        end_match = _LEVEL_END.match(text, level.end(1))
+        end = end_match.end() if end_match else level.end(1)
+        stamp = time_at(text, end, year=year)
+        if stamp is not None:
+            # `INFO 11-29 16:00:01 [file.py:12] …` and `[INFO|file.py:12] 2026-… >> …`
+            head.stamp = stamp
+            separator = _SEPARATOR.match(text, stamp.end)
+            end = separator.end() if separator else stamp.end
+            end += text[end : end + 1] == " "
+        elif first == "[" and (stamp := inner_time(text[: end + 120], end, year=year)) is not None:
+            kept = text[end : stamp.start].strip(" []|")
+            head.stamp = stamp
+            separator = _SEPARATOR.match(text, stamp.end)
+            end = separator.end() if separator else stamp.end
+            end += text[end : end + 1] == " "
+            head.message = kept + " " if kept else ""
+        return _rank_column(text, end, columns, head)
+    if columns.rank_column and (match := _RANK_WORD.match(text, position)):
+        head.rank = int(match[1])
+        head.styles += ("rank word",)
+        return match.end()
+    if first == "|" and (match := _RANK_NEXT.match(text, position)):
+        head.rank = int(next(group for group in match.groups() if group is not None))
+        head.styles += ("rank column",)
+        return match.end()
+    return fallback
