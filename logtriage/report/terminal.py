@@ -28,15 +28,16 @@ class Amount:
     attempts: int
     alternatives: int
     notes: int
-    prose_lines: int
+    summary_lines: int
+    entry_lines: int  # at most so many for one evidence place, mitigation, step or note
 
 
 # From generous to scant: the first that fits on the screen is taken.
 _AMOUNTS = (
-    Amount(evidence=5, followed=4, mitigations=5, attempts=6, alternatives=3, notes=4, prose_lines=8),
-    Amount(evidence=4, followed=3, mitigations=4, attempts=4, alternatives=2, notes=3, prose_lines=6),
-    Amount(evidence=3, followed=2, mitigations=3, attempts=3, alternatives=2, notes=2, prose_lines=5),
-    Amount(evidence=2, followed=2, mitigations=2, attempts=2, alternatives=1, notes=1, prose_lines=4),
+    Amount(5, 4, 5, 6, 3, 4, summary_lines=8, entry_lines=3),
+    Amount(4, 3, 4, 4, 2, 3, summary_lines=6, entry_lines=2),
+    Amount(3, 2, 3, 3, 2, 2, summary_lines=5, entry_lines=2),
+    Amount(2, 1, 2, 1, 1, 1, summary_lines=3, entry_lines=1),
 )
 
 
@@ -59,31 +60,31 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
 
     lines = _headline(verdict, width, console)
     if body.summary:
-        lines += [Text(), *wrapped(prose(body.summary), most=amount.prose_lines)]
+        lines += [Text(), *wrapped(prose(body.summary), most=amount.summary_lines)]
 
     if body.evidence:
         lines += _section("Evidence")
         for cited in body.evidence[: amount.evidence]:
-            lines += _cited(cited, width, console)
+            lines += _cited(cited, amount.entry_lines, width, console)
         lines += _more(len(body.evidence) - amount.evidence, "line")
 
     followed = _followed(verdict, amount.followed)
     if followed:
         lines += _section("What followed")
         for text in followed:
-            lines += wrapped(text, "  ", "    ", most=2)
+            lines += wrapped(text, "  ", "    ", amount.entry_lines)
 
     lines += _section("What to do now")
     lines += wrapped(Text(words.action_words(body), style="bold"))
     restart = words.restart_words(body)
     if restart:
-        lines += wrapped(restart)
+        lines += wrapped(restart, most=amount.entry_lines + 1)
     for number, mitigation in enumerate(body.mitigations[: amount.mitigations], 1):
         text = Text(prose(mitigation.text))
         if mitigation.source in ("memory", "llm"):
             origin = "a confirmed earlier case" if mitigation.source == "memory" else "a language model"
             text.append(f" (from {origin})", style="dim")
-        lines += wrapped(text, f"  {number}. ", "     ")
+        lines += wrapped(text, f"  {number}. ", "     ", amount.entry_lines)
     lines += _more(len(body.mitigations) - amount.mitigations, "suggestion")
 
     lines += _attempts(verdict, amount.attempts, width, console)
@@ -91,13 +92,13 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     facts = words.job_facts(verdict.job)
     if facts:
         lines += _section("The job")
-        lines += wrapped(" · ".join(facts), most=4)
+        lines += wrapped(" · ".join(facts))
 
     notes = _notes(verdict, amount)
     if notes:
         lines += _section("Worth knowing")
         for note in notes:
-            lines += wrapped(note, "  - ", "    ", most=2)
+            lines += wrapped(note, "  - ", "    ", amount.entry_lines)
 
     lines += [Text()]
     lines += wrapped(Text(f"{visible(verdict.id, 80)} · {words.mined_words(verdict)}", style="dim"), "")
@@ -136,7 +137,7 @@ def _more(number: int, noun: str, indent: str = "  ") -> list[Text]:
     return [Text(f"{indent}… and {words.counted(number, f'more {noun}')}", style="dim")] if number > 0 else []
 
 
-def _cited(cited: CitedLine, width: int, console: Console) -> list[Text]:
+def _cited(cited: CitedLine, most: int, width: int, console: Console) -> list[Text]:
     head = Text(words.place(cited.file, cited.line), style="cyan")
     origin = words.origin(cited)
     if origin:
@@ -148,7 +149,7 @@ def _cited(cited: CitedLine, width: int, console: Console) -> list[Text]:
     for start, end in spans:
         text.stylize("bold red", start + 4, end + 4)
     text.truncate(width, overflow="ellipsis")
-    return [*_wrapped(head, "  ", "    ", width, 2, console), text]
+    return [*_wrapped(head, "  ", "    ", width, most, console), text]
 
 
 def _followed(verdict: Verdict, most: int) -> list[Text]:
