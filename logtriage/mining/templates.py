@@ -40,13 +40,17 @@ class TemplateMiner:
 
     def add(self, text: str, count: int = 1) -> int:
         """Place a line that occurs `count` times; returns the id of its template."""
+        return self.place(text, count)[0]
+
+    def place(self, text: str, count: int = 1) -> tuple[int, str]:
+        """As :meth:`add`, and the masked text too."""
         masked = mask(text)
         placed = self._placed.get(masked)
         if placed is None:
             cluster, _ = self._tree.add_log_message(masked)
             placed = self._placed[masked] = int(cluster.cluster_id)
         self._counts[placed] = self._counts.get(placed, 0) + count
-        return placed
+        return placed, masked
 
     def templates(self) -> dict[int, Template]:
         """All templates by id, as they stand now (a template can become more general later)."""

@@ -1,0 +1,213 @@
+"""From findings and a decision to the verdict document."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+import logtriage
+from logtriage.diagnose.advice import mitigations, restart
+from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.offline import Findings
+from logtriage.diagnose.story import attempts, chain, summary, timeline
+from logtriage.intake.folder import Inventory
+from logtriage.localize.candidates import Candidate
+from logtriage.mining.catalogue import Catalogue
+from logtriage.mining.summary import Summary
+from logtriage.model import Evidence, SourceRole, Unreadable
+from logtriage.report.document import (
+    MOST_INDICATIONS,
+    Alternative,
+    Checkpoint,
+    CitedLine,
+    CulpritsOut,
+    Indication,
+    Job,
+    Mining,
+    Symptom,
+    Timing,
+    Tool,
+    UnreadableFile,
+    Verdict,
+    VerdictBody,
+    iso_time,
+)
+from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.rule import Mark, Role
+from logtriage.taxonomy import taxonomy
+
+MOST_SYMPTOMS = 12
+
+
+def cite(evidence: Evidence) -> CitedLine:
+    line = evidence.line
+    return CitedLine(
+        file=line.file,
+        line=line.number,
+        offset=line.offset,
+        text=line.text,
+        time=iso_time(line.time),
+        rank=line.rank,
+        host=line.host,
+        attempt=line.attempt,
+        rule=evidence.rule,
+        why=evidence.why,
+    )
+
+
+def compose(
+    findings: Findings,
+    decision: Decision,
+    *,
+    inventory: Inventory,
+    summaries: Sequence[Summary],
+    unreadable: Sequence[Unreadable],
+    catalogue: Catalogue,
+    novel: int | None,
+    bank: Bank,
+    seconds: float,
+    stages: dict[str, float],
+) -> Verdict:
+    """The whole document; the same bytes and the same version of tool and rules give the same id."""
+    kind = taxonomy()[decision.failure_type]
+    culprits = CulpritsOut(
+        ranks=decision.culprits.ranks, hosts=decision.culprits.hosts, gpus=decision.culprits.gpus
+    )
+    size = sum(each.bytes for each in summaries)
+    lines = sum(each.lines for each in summaries)
+    left_out = sum(each.left_out for each in summaries)
+    body = VerdictBody(
+        failure_type=kind.id,
+        failure_class=kind.failure_class,
+        title=decision.title or kind.means,
+        confidence=decision.confidence,
+        summary=summary(findings, decision),
+        culprits=culprits,
+        evidence=tuple(cite(each) for each in decision.evidence),
+        action=kind.action,
+        restart=restart(decision, findings),
+        mitigations=mitigations(decision, findings),
+        alternatives=tuple(
+            Alternative(
+                failure_type=name, confidence=value, evidence=tuple(cite(each) for each in evidence)
+            )
+            for name, value, evidence in decision.alternatives
+        ),
+        decided_by="localisation" if decision.decided_by == "localisation" else "rules",
+        chain=chain(findings, decision),
+        collect_next=decision.collect_next,
+    )
+    indications = _indications(findings)
+    return Verdict(
+        id=_identity(inventory, summaries, bank),
+        tool=Tool(version=logtriage.__version__, rules=bank.version, taxonomy=str(taxonomy().version)),
+        job=_job(findings, decision, inventory),
+        verdict=body,
+        symptoms=_symptoms(decision),
+        indications=indications[:MOST_INDICATIONS],
+        indications_total=len(indications),
+        timeline=timeline(findings, decision),
+        attempts=attempts(findings, bank),
+        mining=Mining(
+            files=len(inventory.sources),
+            bytes=size,
+            lines=lines,
+            templates=len(catalogue.rows),
+            novel_templates=novel,
+            compression=round(lines / max(1, len(catalogue.rows)), 1),
+            left_out=(f"{left_out} lines of storms were counted but not matched one by one",)
+            if left_out
+            else (),
+        ),
+        unreadable=tuple(UnreadableFile(file=each.file, reason=each.reason) for each in unreadable),
+        timing=Timing(
+            seconds=round(seconds, 3),
+            megabytes_per_second=round(size / 1e6 / max(seconds, 1e-6), 2),
+            stages=stages,
+        ),
+    )
+
+
+def _identity(inventory: Inventory, summaries: Sequence[Summary], bank: Bank) -> str:
+    digest = hashlib.sha256(f"{logtriage.__version__} {bank.version}".encode())
+    for source, each in zip(inventory.sources, summaries, strict=True):
+        digest.update(f"\0{source.file}\0{each.bytes}\0{each.lines}".encode("utf-8", "surrogateescape"))
+        for key, count in each.keys.items():
+            digest.update(key[:256] + b"%d,%d,%d" % (count.count, *count.first))
+    return f"v-{digest.hexdigest()[:16]}"
+
+
+def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
+    speaking = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+    times = [
+        line.time
+        for reading in findings.scene.readings
+        if reading.source.role in speaking
+        for line in reading.lines
+        if line.time is not None
+    ]
+    frameworks = Counter(
+        name
+        for sign in findings.scene.marked(Mark.FRAMEWORK)
+        if (name := sign.rule.framework or sign.hit.capture("framework"))
+    )
+    numbers = {source.attempt for source in inventory.sources if source.attempt is not None}
+    step = findings.progress.last_step
+    saved = findings.progress.checkpoints[-1] if findings.progress.checkpoints else None
+    number = saved.hit.capture("step") if saved else None
+    return Job(
+        name=inventory.root.name or str(inventory.root),
+        paths=(str(inventory.root),),
+        started=iso_time(min(times, default=None)),
+        ended=iso_time(max(times, default=None)),
+        ranks=max(findings.topology.world_size or 0, len(findings.topology.ranks)),
+        hosts=findings.topology.hosts,
+        attempts=max(1, len(numbers)),
+        frameworks=tuple(name for name, _ in frameworks.most_common()),
+        outcome=decision.outcome,  # type: ignore[arg-type]
+        last_step=step.step if step else None,
+        last_checkpoint=Checkpoint(
+            step=int(number) if number and number.isdigit() else None,
+            time=iso_time(saved.line.time),
+            file=saved.line.file,
+            line=saved.line.number,
+        )
+        if saved
+        else None,
+    )
+
+
+def _symptoms(decision: Decision) -> tuple[Symptom, ...]:
+    merged: dict[tuple[str, str], list[Candidate]] = {}
+    for each in decision.symptoms:
+        merged.setdefault((each.failure_type, each.rule.id if each.rule else ""), []).append(each)
+    return tuple(
+        Symptom(
+            failure_type=group[0].failure_type,
+            text=group[0].title,
+            file=group[0].line.file,
+            line=group[0].line.number,
+            time=iso_time(group[0].time),
+            ranks=tuple(sorted({each.rank for each in group if each.rank is not None})),
+            hosts=tuple(sorted({each.host for each in group if each.host is not None})),
+            follows_from=decision.failure_type,
+        )
+        for group in list(merged.values())[:MOST_SYMPTOMS]
+    )
+
+
+def _indications(findings: Findings) -> tuple[Indication, ...]:
+    found: dict[tuple[str, int], Indication] = {}
+    for each in findings.candidates:
+        role = "cause" if each.role is Role.CAUSE and not each.recovered else "symptom"
+        found.setdefault(
+            (each.line.file, each.line.number),
+            Indication(
+                file=each.line.file,
+                line=each.line.number,
+                role="context" if each.recovered else role,  # type: ignore[arg-type]
+                failure_type=each.failure_type,
+            ),
+        )
+    return tuple(found[key] for key in sorted(found))

@@ -1,0 +1,389 @@
+"""The offline decision: from the scene of a job to one root cause, its culprits and its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logtriage.diagnose.confidence import confidence
+from logtriage.diagnose.culprits import blame
+from logtriage.diagnose.decision import Decision
+from logtriage.localize.candidates import Candidate, gather_candidates
+from logtriage.localize.cascade import CONSEQUENCES, Cascade, Group, group, untangle
+from logtriage.localize.collectives import mismatch, silent_ranks, waits
+from logtriage.localize.exits import Exit, describe, gather_exits
+from logtriage.localize.outcome import Outcome, judge
+from logtriage.localize.progress import Progress, gather
+from logtriage.localize.scene import Scene
+from logtriage.localize.slow import Slowness, slowness
+from logtriage.localize.topology import Topology, gather_topology
+from logtriage.model import Culprits, Evidence, Line
+from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.rule import Role, Strength
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that the offline decision looked at; reports and agents read it too."""
+
+    scene: Scene
+    progress: Progress
+    topology: Topology
+    exits: tuple[Exit, ...]
+    candidates: tuple[Candidate, ...]
+    cascade: Cascade
+    outcome: Outcome
+    slowness: Slowness | None
+
+
+def find(scene: Scene, bank: Bank) -> Findings:
+    """Run the localisation on a scene."""
+    progress = gather(scene)
+    exits = gather_exits(scene)
+    topology = gather_topology(scene, exits)
+    candidates = gather_candidates(scene, progress, topology, exits)
+    final = final_attempt(candidates)
+    cascade = untangle(group(final, bank.explains))
+    return Findings(
+        scene=scene,
+        progress=progress,
+        topology=topology,
+        exits=tuple(exits),
+        candidates=tuple(candidates),
+        cascade=cascade,
+        outcome=judge(scene, progress),
+        slowness=slowness(progress),
+    )
+
+
+def final_attempt(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that can have ended the job: of its last attempt, or of no attempt in particular."""
+    numbers = {each.attempt for each in candidates if each.attempt is not None and each.role is Role.CAUSE}
+    last = max(numbers, default=None)
+    return [each for each in candidates if each.attempt is None or each.attempt == last]
+
+
+def decide(findings: Findings) -> Decision:
+    """One decision. Where the evidence does not decide, the type is `unknown` and says what to collect."""
+    root = findings.cascade.root
+    sure = root is not None and root.sureness >= 2
+    if root is None or not sure:
+        quiet = _without_error(findings, root)
+        if quiet is not None:
+            return quiet
+    if root is None:
+        return _unknown(findings)
+    if root.failure_type in CONSEQUENCES:
+        deeper = _behind_a_consequence(findings, root)
+        if deeper is not None:
+            return deeper
+    if root.failure_type == "unknown":
+        return _unknown(findings)
+    return _from_group(findings, root)
+
+
+def _from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
+    culprits, told = blame(root, findings.topology, findings.candidates)
+    evidence = _evidence(root, culprits, findings)
+    lead = root.causes[0] if root.causes else root.members[0]
+    return Decision(
+        failure_type=root.failure_type,
+        title=_lead(root, culprits).title,
+        confidence=confidence(root, findings.cascade.rivals, findings.outcome),
+        culprits=culprits,
+        evidence=evidence,
+        decided_by=decided_by,
+        why=why or told,
+        outcome="slow" if root.failure_type.startswith("slow.") else "failed",
+        root=lead,
+        symptoms=_symptoms(findings, root),
+        alternatives=_alternatives(findings, root),
+    )
+
+
+def _lead(root: Group, culprits: Culprits) -> Candidate:
+    """The member that speaks for the group: the surest, of a culprit if possible, the earliest."""
+    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
+    members = root.causes or root.members
+    return min(
+        members,
+        key=lambda each: (
+            order[each.strength],
+            bool(culprits.ranks) and each.rank not in culprits.ranks,
+            each.rule is None,
+            each.time is None,
+            each.time or 0.0,
+        ),
+    )
+
+
+def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evidence, ...]:
+    """The lead's line first, then lines that say it in another way, in another file or of another rank."""
+    lead = _lead(root, culprits)
+    chosen = [lead]
+    rest = [each for each in (root.causes or root.members) if each is not lead]
+    rest.sort(key=lambda each: (each.strength is Strength.HINT, each.time is None, each.time or 0.0))
+    for novel in (
+        lambda each: (each.rule and each.rule.id) not in {c.rule and c.rule.id for c in chosen},
+        lambda each: each.line.file not in {c.line.file for c in chosen},
+        lambda each: each.rank not in {c.rank for c in chosen},
+    ):
+        for each in rest:
+            if len(chosen) < 5 and each not in chosen and novel(each):
+                chosen.append(each)
+    return tuple(
+        Evidence(each.line, each.title, each.rule.id if each.rule else None) for each in chosen
+    )
+
+
+def _symptoms(findings: Findings, root: Group) -> tuple[Candidate, ...]:
+    followers = [member for each in findings.cascade.followers for member in each.members[:3]]
+    followers += [member for each in findings.cascade.rivals for member in each.members[:1]]
+    followers += [member for member in root.members if member.role is not Role.CAUSE][:2]
+    followers.sort(key=lambda each: (each.time is None, each.time or 0.0))
+    return tuple(followers)
+
+
+def _alternatives(
+    findings: Findings, root: Group
+) -> tuple[tuple[str, float, tuple[Evidence, ...]], ...]:
+    found = []
+    for rival in findings.cascade.rivals[:3]:
+        if rival.failure_type == "unknown" or rival is root:
+            continue
+        lead = rival.causes[0]
+        weight = 0.25 if rival.sureness >= root.sureness else 0.12
+        found.append(
+            (rival.failure_type, weight, (Evidence(lead.line, lead.title, lead.rule.id if lead.rule else None),))
+        )
+    return tuple(found)
+
+
+def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
+    """A time-out, a lost peer or a kill is rarely where it began: look for who went first."""
+    if root.failure_type.startswith("collective."):
+        differing = mismatch(waits(findings.scene))
+        if differing is not None and root.failure_type == "collective.timeout":
+            return Decision(
+                failure_type="collective.desync",
+                title="Ranks issued different collectives",
+                confidence=0.8,
+                culprits=Culprits(ranks=differing.odd, hosts=tuple(findings.topology.hosts_of(differing.odd))),
+                evidence=tuple(Evidence(line, differing.text) for line in differing.lines[:3]),
+                decided_by="localisation",
+                why=f"the ranks waited in different operations: {differing.text}",
+                outcome="failed",
+                root=root.causes[0],
+                symptoms=tuple(root.members[:3]),
+            )
+        slow = findings.slowness
+        if slow is not None and slow.failure_type == "slow.straggler" and slow.factor > 4:
+            return _slow(findings, slow, tuple(root.members[:3]))
+    suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
+    died = _died_first(findings, suspects.ranks if suspects else ())
+    if died is not None:
+        return died
+    if suspects is None:
+        return None
+    hosts = findings.topology.hosts_of(suspects.ranks) if len(findings.topology.hosts) > 1 else []
+    culprits = Culprits(ranks=suspects.ranks, hosts=tuple(hosts))
+    hints = [
+        each
+        for each in findings.candidates
+        if each.rank in suspects.ranks
+        and each.role is Role.CAUSE
+        and not each.recovered
+        and each.failure_type not in CONSEQUENCES
+    ]
+    if hints:
+        odd = hints[-1]
+        return Decision(
+            failure_type=odd.failure_type,
+            title=odd.title,
+            confidence=0.65,
+            culprits=culprits,
+            evidence=tuple(
+                Evidence(each.line, each.title, each.rule.id if each.rule else None)
+                for each in [odd, *hints[:-1]][:3]
+            ),
+            decided_by="localisation",
+            why=f"rank {_list(suspects.ranks)} {suspects.reason}; its own last words are the cause",
+            outcome="failed",
+            root=odd,
+            symptoms=tuple(root.members[:3]),
+        )
+    decision = _from_group(findings, root, decided_by="localisation")
+    last = _last_words(findings, suspects.ranks)
+    return Decision(
+        failure_type=root.failure_type,
+        title=decision.title,
+        confidence=min(decision.confidence, 0.75),
+        culprits=culprits,
+        evidence=decision.evidence[:2] + last + decision.evidence[2:],
+        decided_by="localisation",
+        why=f"rank {_list(suspects.ranks)} {suspects.reason}",
+        outcome="failed",
+        root=decision.root,
+        symptoms=decision.symptoms,
+        alternatives=decision.alternatives,
+        collect_next=(
+            f"A stack of rank {_list(suspects.ranks)} while it hangs (py-spy dump --pid PID).",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that the flight "
+            "recorder shows who is missing.",
+        ),
+    )
+
+
+def _died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
+    """A process that ended by itself (no SIGTERM from the launcher) and left no word of its own."""
+    speaking = {each.rank for each in findings.candidates if each.rule is not None and each.rank is not None}
+    for exit_ in findings.exits:
+        rank = exit_.rank
+        if exit_.failure_type or exit_.code in (0, -15) or exit_.code < 0 or rank is None:
+            continue
+        if rank in speaking or (silent and rank not in silent) or len(findings.topology.ranks) < 2:
+            continue
+        hosts = findings.topology.hosts_of([rank]) if len(findings.topology.hosts) > 1 else []
+        return Decision(
+            failure_type="unknown",
+            title=f"Rank {rank} ended with {describe(exit_.code)} and wrote no reason",
+            confidence=0.55,
+            culprits=Culprits(ranks=(rank,), hosts=tuple(hosts)),
+            evidence=(Evidence(exit_.line, f"rank {rank} went first, with {describe(exit_.code)}"),),
+            decided_by="localisation",
+            why=f"rank {rank} ended by itself; the other ranks only lost their connection to it",
+            outcome="failed",
+            symptoms=tuple(findings.cascade.root.members[:3] if findings.cascade.root else ()),
+            collect_next=(
+                "The standard error of every rank (torchrun --log-dir DIR --redirects 3), and @record on main() "
+                "so that the launcher keeps the traceback.",
+            ),
+        )
+    return None
+
+
+def _last_words(findings: Findings, ranks: Sequence[int]) -> tuple[Evidence, ...]:
+    words = []
+    for rank in ranks[:2]:
+        ends = [trace.last for trace in findings.progress.traces if trace.rank == rank]
+        if ends:
+            point = max(ends, key=lambda each: each.step)
+            words.append(Evidence(point.line, f"the last step that rank {rank} reported"))
+    return tuple(words)
+
+
+def _without_error(findings: Findings, root: Group | None) -> Decision | None:
+    """Slow, silent, finished or still running: what progress says where no error is sure."""
+    outcome, slow = findings.outcome, findings.slowness
+    hints = [each for each in (root.causes if root else ()) if root and root.failure_type != "unknown"]
+    if outcome.kind == "hang" and not hints:
+        return _hang(findings, outcome)
+    if slow is not None and not hints:
+        return _slow(findings, slow, ())
+    if outcome.kind == "completed" and outcome.line is not None:
+        return Decision(
+            "none.completed",
+            "The job ended well",
+            0.93,
+            Culprits(),
+            (Evidence(outcome.line, "the program says that it is done"),),
+            "rules",
+            outcome.why,
+            "completed",
+        )
+    if hints:
+        return None
+    if outcome.kind == "running" and outcome.line is not None:
+        sure = root is None
+        return Decision(
+            "none.running",
+            "Nothing failed: the log ends among regular steps",
+            0.85 if sure else 0.6,
+            Culprits(),
+            (Evidence(outcome.line, "the last step in the log"),),
+            "localisation",
+            outcome.why,
+            "running",
+        )
+    return None
+
+
+def _hang(findings: Findings, outcome: Outcome) -> Decision:
+    evidence = [Evidence(outcome.line, "the last sign of progress")] if outcome.line else []
+    last = _last_line(findings.scene)
+    if last is not None and (not evidence or last != evidence[0].line):
+        evidence.append(Evidence(last, "the log goes on without a step"))
+    return Decision(
+        "hang.silent",
+        "Progress stopped and no error was written",
+        0.7,
+        Culprits(),
+        tuple(evidence),
+        "localisation",
+        outcome.why,
+        "failed",
+        collect_next=(
+            "Stacks of all ranks while it hangs: py-spy dump --pid PID for each process.",
+            "A collective time-out that is shorter than your patience, so that the watchdog names the operation.",
+        ),
+    )
+
+
+def _slow(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
+    hosts = findings.topology.hosts_of(slow.ranks) if len(findings.topology.hosts) > 1 else []
+    return Decision(
+        slow.failure_type,
+        slow.summary[0].upper() + slow.summary[1:],
+        0.75,
+        Culprits(ranks=slow.ranks, hosts=tuple(hosts)),
+        tuple(Evidence(line, slow.summary) for line in slow.lines),
+        "localisation",
+        slow.summary,
+        "slow",
+        symptoms=symptoms,
+    )
+
+
+def _unknown(findings: Findings) -> Decision:
+    root = findings.cascade.root
+    evidence: tuple[Evidence, ...] = ()
+    if root is not None:
+        evidence = tuple(
+            Evidence(each.line, "an error that no rule knows", each.rule.id if each.rule else None)
+            for each in sorted(root.causes, key=lambda each: each.time or 0.0)[-3:]
+        )
+    died = _died_first(findings, ())
+    if died is not None and not evidence:
+        return died
+    last = _last_line(findings.scene)
+    if not evidence and last is not None:
+        evidence = (Evidence(last, "the last line of the log"),)
+    return Decision(
+        "unknown",
+        "The logs do not show why the job ended",
+        0.35,
+        Culprits(),
+        evidence,
+        "rules",
+        "no line states a cause that can be trusted",
+        "unknown",
+        collect_next=(
+            "The output of every rank, standard error included.",
+            "The kernel log of each node (dmesg -T) and the scheduler's record (sacct -j JOB --format=ALL).",
+        ),
+    )
+
+
+def _last_line(scene: Scene) -> Line | None:
+    last: Line | None = None
+    for reading in scene.readings:
+        for line in reversed(reading.lines):
+            if line.text.strip():
+                if last is None or (line.time or 0.0) > (last.time or 0.0):
+                    last = line
+                break
+    return last
+
+
+def _list(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

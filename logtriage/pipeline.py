@@ -1,0 +1,166 @@
+"""The order of the rooms, and nothing else: a folder of logs in, a verdict out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logtriage.diagnose.dossier import compose
+from logtriage.diagnose.offline import Findings, decide, find
+from logtriage.intake.folder import Inventory, discover
+from logtriage.intake.lines import plain, segments
+from logtriage.intake.reading import Extent, read_closely
+from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.scene import build_scene
+from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
+from logtriage.mining.summary import Summary
+from logtriage.mining.survey import Report, Survey, survey
+from logtriage.model import SourceRole
+from logtriage.report.document import Verdict
+from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
+from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.rule import Role, Rule, Strength
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def triage(
+    paths: Paths,
+    *,
+    offline: bool = False,
+    history: Sequence[str | Path] = (),
+    workers: int | None = None,
+    rules: Sequence[Path] = (),
+    progress: Report | None = None,
+) -> Verdict:
+    """Why the job whose logs lie in `paths` died, where it began and what to do now.
+
+    `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
+    `history` names folders of earlier runs of the same job, whose templates are then not novel.
+    `rules` are extra rule files. `progress` is called with (file, bytes done, bytes in all).
+    Raises NothingReadable where there is nothing to read and BankFault for a broken rule file.
+    """
+    del offline  # no model is asked yet: every triage is an offline one
+    started = time.perf_counter()
+    clock = _StageClock()
+    bank = load_bank(rules)
+    matcher = Matcher(bank)
+    clock.lap("rules")
+    inventory = discover(paths)
+    clock.lap("intake")
+    passed = survey(
+        inventory.root, inventory.sources, matcher, workers=workers, rules=rules, progress=progress
+    )
+    clock.lap("pass")
+    mined = catalogue(inventory.sources, passed.summaries)
+    novel = _novel(mined, history, matcher, workers, rules) if history else None
+    clock.lap("templates")
+    findings = localise(inventory, passed, bank, matcher)
+    clock.lap("localisation")
+    decision = decide(findings)
+    clock.lap("decision")
+    return compose(
+        findings,
+        decision,
+        inventory=inventory,
+        summaries=passed.summaries,
+        unreadable=(*inventory.unreadable, *passed.unreadable),
+        catalogue=mined,
+        novel=novel,
+        bank=bank,
+        seconds=time.perf_counter() - started,
+        stages=clock.stages,
+    )
+
+
+def localise(inventory: Inventory, passed: Survey, bank: Bank, matcher: Matcher) -> Findings:
+    """Close reading and localisation of what the pass found."""
+    by_id = {rule.id: rule for rule in bank.rules}
+    extents = [Extent(each.bytes, each.lines, _places(each, by_id)) for each in passed.summaries]
+    readings = read_closely(inventory.root, inventory.sources, extents)
+    return find(build_scene(readings, matcher), bank)
+
+
+def _places(summary: Summary, by_id: dict[str, Rule]) -> tuple[tuple[int, int], ...]:
+    """The places of a file that are worth reading closely, most telling first."""
+    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 3}
+    ranked: list[tuple[int, int, int]] = []
+    for (rule_id, _), sightings in summary.hits.items():
+        rule = by_id[rule_id]
+        if rule.role in (Role.CAUSE, Role.SYMPTOM):
+            weight = order[rule.strength] + (rule.role is Role.SYMPTOM)
+        elif rule.marks is not None:
+            weight = 5
+        else:
+            continue
+        places = sightings.places()
+        kept = places if weight < 5 else [*places[:2], *places[-4:]]
+        ranked += [(weight + position // 8, line, offset) for position, (line, offset) in enumerate(kept)]
+    ranked.sort()
+    return tuple((line, offset) for _, line, offset in ranked)
+
+
+def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:
+    """The mined templates of a job's logs, most frequent first."""
+    inventory = discover(paths)
+    passed = survey(inventory.root, inventory.sources, Matcher(load_bank()), workers=workers)
+    return catalogue(inventory.sources, passed.summaries).rows
+
+
+def _novel(
+    mined: Catalogue, history: Sequence[str | Path], matcher: Matcher, workers: int | None, rules: Sequence[Path]
+) -> int:
+    known: set[str] = set()
+    for folder in history:
+        inventory = discover(folder)
+        passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
+        known |= catalogue(inventory.sources, passed.summaries).masked
+    return len({row.template for row in mined.rows if not row.masked & known})
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One line that a tried rule matched, with what it captured."""
+
+    file: str
+    line: int
+    text: str
+    captures: tuple[tuple[str, str], ...]
+
+
+def try_rule(rule: str, paths: Paths) -> Iterator[Tried]:
+    """Run one rule (an id of the bank, or a rule file) over logs, line by line.
+
+    Raises KeyError for an id that the bank lacks, BankFault for a broken file.
+    """
+    chosen = (
+        read_rule_file(Path(rule))
+        if Path(rule).is_file()
+        else tuple(each for each in load_bank().rules if each.id == rule)
+    )
+    if not chosen:
+        raise KeyError(f"no rule {rule!r} in the bank, and no such file; see `logtriage rules list`")
+    matcher = Matcher(Bank(chosen, {}, ""))
+    inventory = discover(paths)
+    for source in inventory.sources:
+        try:
+            for piece in pieces(inventory.root, source):
+                for number, raw in enumerate(piece.data.split(b"\n"), piece.first_line):
+                    text = plain(raw)
+                    for hit in matcher.match_segments(segments(text), SourceRole(source.role)):
+                        yield Tried(source.file, number, text, hit.captures)
+        except StreamFault:
+            continue
+
+
+class _StageClock:
+    def __init__(self) -> None:
+        self.stages: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.stages[stage] = round(now - self._last, 4)
+        self._last = now
