@@ -39,7 +39,9 @@ app.add_typer(cli_rules.app, name="rules")
 
 Paths = Annotated[
     list[str],
-    typer.Argument(help="Folder, file, glob, '-' for standard input, or an address such as s3://…"),
+    typer.Argument(
+        metavar="PATH...", help="Folder, file, glob, '-' for standard input, or an address such as s3://…"
+    ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read the logs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")]
