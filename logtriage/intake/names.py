@@ -1,0 +1,260 @@
+"""Which rank, host, attempt and stream one path tells by itself.
+
+A number in a name is a rank only if a word says so. What the path does not say stays None: a wrong rank
+is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the path of a log tells; unknown is None.
+
+    `family` is the path without rotation and compression; `part` orders the parts of a family, oldest
+    first.
+    """
+
+    rank: int | None = None
+    local_rank: int | None = None
+    node_rank: int | None = None
+    host: str | None = None
+    attempt: int | None = None
+    stream: str | None = None
+    family: str = ""
+    part: int = 0
+
+
+# --- rotation --------------------------------------------------------------------------------------
+
+PACKED = re.compile(r"(?i)\.(gz|zst|zstd|xz|bz2)$")
+_DATE = r"(?:19|20)\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
+_TIME = r"(?:[-_T.]?\d{2}(?:[-:]?\d{2}){0,2}(?:[._]\d{3,9})?)?"
+# x.log.2 (x.log.1 is newer, x.log newest), but log.17 and workerlog.3 are ranks
+_NUMBERED = re.compile(
+    r"^(?P<base>.*[^/]\.[A-Za-z]\w*|[^/]*?(?:log|syslog|messages|dmesg))\.(?P<number>\d{1,5})$"
+)
+_DATED_END = re.compile(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})$")
+_DATED_STEM = re.compile(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})(?P<suffix>\.[A-Za-z]\w*)$")
+_OLD_END = re.compile(r"^(?P<base>.*\w)[._-](?:old|prev|previous|bak)$")
+_OLD_STEM = re.compile(r"^(?P<base>.*\w)[._-](?:old|prev|previous)(?P<suffix>\.[A-Za-z]\w*)$")
+# a bare word of a stream: its number is a rank unless the file without number lies beside it
+_BARE = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)$")
+
+
+def _unrotated(name: str) -> tuple[str, int]:
+    """A file name without rotation and compression, and its place in the order (the newest is 0)."""
+    name = PACKED.sub("", name)
+    if (found := _NUMBERED.match(name)) and not _BARE.match(found["base"]):
+        return found["base"], -int(found["number"])
+    if re.match(r"(?i)(?:slurm|job|jobid)[-.]", name):
+        return name, 0  # the number of a job may look like a date
+    if found := _DATED_END.match(name):
+        return found["base"], _moment(found["date"])
+    if found := _DATED_STEM.match(name):
+        return found["base"] + found["suffix"], _moment(found["date"])
+    if found := _OLD_END.match(name):
+        return found["base"], -1
+    if found := _OLD_STEM.match(name):
+        return found["base"] + found["suffix"], -1
+    return name, 0
+
+
+def _moment(date: str) -> int:
+    """A negative number that grows with the date: a file without date is newer than all."""
+    digits = re.sub(r"\D", "", date)[:20].ljust(20, "0")
+    return int(digits) - 10**20
+
+
+# --- one path --------------------------------------------------------------------------------------
+
+_RANK = re.compile(
+    r"(?i)(?<![a-z])(?:(?:global|g|world|log|logs|train|trainer|stdout|stderr|output)[-_.]?)?"
+    r"(?:rank|process|proc|task|workerlog)"
+    r"[-_.:]?(?:id[-_.]?)?(?P<number>\d{1,6})(?![0-9a-z])"
+)
+_LOCAL = re.compile(
+    r"(?i)(?<![a-z])(?:local[-_.]?rank|local[-_.]?process|lrank)[-_.:]?(?P<number>\d{1,4})(?!\d)"
+)
+NODE_RANK = re.compile(
+    r"(?i)(?<![a-z])(?:node|machine|group|host)[-_.]?(?:rank|index|idx|id)[-_.:]?(?P<number>\d{1,5})(?!\d)"
+)
+_BARE_WORKER = re.compile(r"(?i)^worker[-_.]?(?P<number>\d{1,6})$")
+BARE_NUMBER = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output)\.(?P<number>\d{1,6})$")
+_ATTEMPT = re.compile(r"(?i)(?<![a-z])(?:attempt|restart|retry)[-_.]?(?P<number>\d{1,4})(?!\d)")
+_STREAM = re.compile(r"(?i)(?<![a-z])(?P<stream>stdout|stderr)(?![a-z])")
+
+_SUBMITIT = re.compile(r"^\d+(?:_\d+)?_(?P<task>\d{1,5})_log\.(?P<end>out|err)$")
+_RAY_WORKER = re.compile(r"^worker-[0-9a-f]{20,}-[0-9a-f]{6,}-\d+\.(?P<end>out|err)$")
+SLURM_TASK = re.compile(r"^(?:.*-)?\d{3,}-(?P<node>\d{1,4})-(?P<task>\d{1,5})\.(?:out|err|log|txt)$")
+_SLURM_HOST = re.compile(
+    r"^(?:.*[-_])?\d{3,}[-_.](?P<host>[A-Za-z][\w-]*?\d+)(?:[-_.](?P<task>\d{1,5}))?\.(?:out|err|log|txt)$"
+)
+_POD_FOLDER = re.compile(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f-]{3,}$")
+
+# Words that name what was logged or by what: what is left of the name is the machine.
+_MACHINE_LOG = (
+    r"dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages|var_log_messages|nvidia[-_]smi|nvidia[-_]bug[-_]report"
+    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top|free|df|ps"
+)
+_MACHINE_FIRST = re.compile(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")
+_MACHINE_LAST = re.compile(rf"(?i)^(?P<host>.+)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
+_MACHINE_FILE = re.compile(rf"(?i)^(?:{_MACHINE_LOG})(?:[-_.][a-z0-9]+)*$")
+LOG_WORD = re.compile(
+    r"(?i)^(?:(?:logs?|stdout|stderr|out|err|train|trainer|output|console)[-_.])?(?P<host>.+?)"
+    r"(?:[-_.](?:logs?|stdout|stderr|out|err|train|trainer|output|console))?$"
+)
+_HOST_WORD = (
+    r"(?:compute|gpu|cpu|worker|login)?[-_]?(?:node|host|machine|server|instance|vm|hgx|dgx|nid|algo)"
+    r"[-_]?(?:\d{1,6}|[a-z]|[a-z]{0,3}\d{1,4})"
+)
+_HOST_NAME = re.compile(rf"(?i)^(?:{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})$")
+_HOST_PART = re.compile(
+    rf"(?i)(?<![a-z0-9])(?P<host>(?:[a-z][a-z0-9]*-)*{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?![a-z0-9-])"
+)
+POD = re.compile(
+    r"^(?P<base>[a-z0-9][a-z0-9.-]*-(?P<role>worker|launcher|master|chief|head|ps|driver|executor|w|replica|node|trainer))"
+    r"(?:-(?P<number>\d{1,5}))?(?P<hash>-[a-z0-9]{5}(?=$))?$"
+)
+INDEXED_POD = re.compile(
+    r"^(?P<base>[a-z0-9][a-z0-9.-]*?)-(?P<number>\d{1,5})-(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{5}$"
+)
+_FQDN = re.compile(r"(?i)^[a-z][a-z0-9-]*\d[a-z0-9-]*(?:\.[a-z0-9-]+){2,}$")
+_FOLDER_WORD = re.compile(
+    r"(?i)^(?:logs?|var|kern(?:el)?|dmesg|syslog|system|hosts?|nodes?|ranks?|workers?|out(?:put)?s?|results?|runs?"
+    r"|tmp|data|home|root|opt|std(?:out|err)|ray|slurm|hardware|metrics|artifacts?)$"
+)
+# What a number behind these words counts is no rank and no machine.
+OTHER_WORD = re.compile(
+    r"(?i)(?:^|[-_.])(?:run|job|fold|v|ver|version|exp|experiment|seed|trial|epoch|step|iter|ckpt|checkpoint|part|stage"
+    r"|phase|pp|tp|dp|cp|ep|sp|test|model|slurm|attempt|restart|retry|try|take|session|shard|split|chunk|batch|cfg|config"
+    r"|scontrol-show-job|jobcomp|jobid|train|eval|val|sweep|array|id|pid|log|logs|day|week|gen|round|layer|file)$"
+)
+
+
+def identify(file: str) -> Identity:
+    """What the path of one log tells by itself.
+
+    A torchrun tree gives the local rank; it is the global one too unless the path names a machine.
+    """
+    folders = file.split("/")
+    name = folders.pop()
+    base, part = _unrotated(name)
+    family = "/".join([*folders, base])
+    known = Identity(family=family, part=part)
+    known = _from_folders(folders, base, known)
+    return _from_name(base, known)
+
+
+def _from_folders(folders: Sequence[str], base: str, known: Identity) -> Identity:
+    for depth, folder in enumerate(folders):
+        after_attempt = depth > 0 and re.fullmatch(r"attempt_\d{1,4}", folders[depth - 1]) is not None
+        if after_attempt and re.fullmatch(r"\d{1,5}", folder):
+            rank = int(folder)
+            known = replace(known, local_rank=rank, rank=None if known.host else rank)
+            continue
+        if found := _ATTEMPT.search(folder):
+            known = replace(known, attempt=int(found["number"]))
+        if pod := _POD_FOLDER.match(folder):
+            known = with_host(known, pod["pod"])
+            if re.fullmatch(r"\d{1,4}\.log", base):  # <container>/<restart count>.log
+                known = replace(known, attempt=int(base[:-4]))
+            continue
+        known = _with_numbers(folder, known)
+        if known.rank is None and known.host is None and not _FOLDER_WORD.match(folder):
+            holds_kernel_log = depth == len(folders) - 1 and _MACHINE_FILE.match(base.rsplit(".", 1)[0])
+            if (
+                _HOST_NAME.match(folder)
+                or _FQDN.match(folder)
+                or POD.match(folder)
+                or (holds_kernel_log and re.search(r"\d|^[a-z]+-[a-z]$", folder))
+            ):
+                known = with_host(known, folder)
+            elif found := _HOST_PART.search(folder):
+                known = with_host(known, found["host"])
+    return known
+
+
+def _with_numbers(text: str, known: Identity) -> Identity:
+    """The ranks that words in a name or folder state."""
+    if found := _LOCAL.search(text):
+        known = replace(known, local_rank=int(found["number"]))
+        text = text.replace(found[0], " ")
+    if found := NODE_RANK.search(text):
+        known = replace(known, node_rank=int(found["number"]))
+        text = text.replace(found[0], " ")
+    if found := _RANK.search(text):
+        known = replace(known, rank=int(found["number"]))
+    return known
+
+
+def with_host(known: Identity, host: str) -> Identity:
+    found = re.search(r"(?i)(?:^|[-_])(?:node|host|machine|worker|algo|w)[-_]?(0|[1-9]\d{0,4})$", host)
+    number = int(found[1]) if found else None
+    if number is not None and host.lower().startswith("algo-"):
+        number -= 1  # SageMaker counts its hosts from 1
+    indexed = INDEXED_POD.match(host)
+    if number is None and indexed:
+        number = int(indexed["number"])
+    return replace(known, host=host, node_rank=number if known.node_rank is None else known.node_rank)
+
+
+def _from_name(base: str, known: Identity) -> Identity:
+    stem, _, suffix = base.rpartition(".") if "." in base else (base, "", "")
+    while re.fullmatch(r"(?i)log|out|err|txt|stdout|stderr", stem.rpartition(".")[2]) and "." in stem:
+        suffix, stem = stem.rpartition(".")[2] + "." + suffix, stem.rpartition(".")[0]
+    stream = known.stream
+    if found := _STREAM.search(base):
+        stream = found["stream"].lower()
+    elif suffix.lower().split(".")[-1] == "err" or suffix.lower().startswith("err"):
+        stream = "stderr"
+    elif (found := _SUBMITIT.match(base) or _RAY_WORKER.match(base)) and found["end"] == "out":
+        stream = "stdout"
+    known = replace(known, stream=stream)
+    if _RAY_WORKER.match(base):
+        return known
+    if found := _SUBMITIT.match(base):
+        return replace(known, rank=int(found["task"]))
+    if found := BARE_NUMBER.match(base) or _BARE_WORKER.match(stem):
+        return replace(known, rank=int(found["number"]))
+    if found := _ATTEMPT.search(stem):
+        known = replace(known, attempt=int(found["number"]))
+    if (found := SLURM_TASK.match(base)) and not re.search(_DATE, base):
+        return replace(known, node_rank=int(found["node"]), rank=int(found["task"]))
+    known = _with_numbers(stem, known)
+    if known.host is None and (host := _host_of(stem, suffix, base)):
+        known = with_host(known, host)
+        if (found := _SLURM_HOST.match(base)) and found["host"] == host and found["task"]:
+            known = replace(known, rank=int(found["task"]))
+    return known
+
+
+def _host_of(stem: str, suffix: str, base: str) -> str | None:
+    for pattern in (_MACHINE_FIRST, _MACHINE_LAST):
+        if (found := pattern.match(stem)) and _looks_like_host(found["host"]):
+            return found["host"]
+    if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", suffix) and _looks_like_host(stem):
+        return stem
+    found = LOG_WORD.match(stem)
+    inner = found["host"] if found else stem
+    if _HOST_NAME.match(inner) or _FQDN.match(inner):
+        return inner
+    if (pod := POD.match(inner)) and (pod["number"] or pod["hash"]):
+        return inner
+    if INDEXED_POD.match(inner) and not OTHER_WORD.search(inner.rsplit("-", 2)[0]):
+        return inner
+    if (found := _SLURM_HOST.match(base)) and (base.startswith("slurm") or _HOST_NAME.match(found["host"])):
+        return found["host"]
+    found = _HOST_PART.search(stem)
+    return found["host"] if found else None
+
+
+def _looks_like_host(text: str) -> bool:
+    if _HOST_NAME.match(text):
+        return True
+    bare = re.sub(r"[-_.]?\d+$", "", text)
+    return re.search(r"[a-z]", text, re.I) is not None and bare != text and not OTHER_WORD.search(bare)

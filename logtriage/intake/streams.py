@@ -1,0 +1,245 @@
+"""A source of the job as one stream of plain bytes, in pieces that end at line ends.
+
+Offsets and line numbers are those of the stream after decompression. UTF-16 and UTF-32 text is turned
+into UTF-8 first: its line numbers are those of the file, its offsets those of the UTF-8 text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logtriage.intake.archives import Archive, Member, find_member, open_archive, shown_name
+from logtriage.intake.compression import (
+    CHUNK,
+    StreamFault,
+    compression_of,
+    decompressed,
+    narrowed,
+    wide_encoding,
+)
+from logtriage.model import Source
+
+__all__ = ["Piece", "StreamFault", "pieces", "read_ranges", "stored_chunks", "stream"]
+
+# A line longer than this is given by its ends only.
+LONGEST_LINE = 4 << 20
+KEPT_END = 512 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole lines of a stream (the last one of the stream may lack its end).
+
+    `offset` and `first_line` (from 1) are those of its first byte. Where `elided` is not 0, `data` is one
+    line longer than 4 MiB by its first and last 512 KiB, and `elided` bytes between them were left out.
+    """
+
+    data: bytes
+    offset: int
+    first_line: int
+    elided: int = 0
+
+
+def stream(root: Path, source: Source) -> Iterator[bytes]:
+    """The plain bytes of a source in chunks of any size.
+
+    Raises StreamFault after what was readable if the file is missing, cut or broken.
+    """
+    return narrowed(decompressed(stored_chunks(root, source.file)))
+
+
+def pieces(root: Path, source: Source, *, size: int = 16 << 20) -> Iterator[Piece]:
+    """The stream of a source, cut behind b"\\n" into pieces of at most `size` bytes or one line.
+
+    Raises StreamFault as `stream` does, after the last piece of what was readable.
+    """
+    return _cut(stream(root, source), max(1, size))
+
+
+def read_ranges(root: Path, source: Source, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """The bytes [start, end) of the stream for each range, in the order asked; short past the end.
+
+    One pass over a compressed file, seeks in a plain one. Raises StreamFault if the file cannot be opened.
+    """
+    order = sorted(range(len(ranges)), key=lambda which: ranges[which])
+    parts: list[bytes] = [b""] * len(ranges)
+    if not order:
+        return parts
+    place = _place(root, source.file)
+    head = _first(_chunks(place, 0), 4096)
+    seekable = compression_of(head) is None and wide_encoding(head) is None
+    if seekable and not (isinstance(place, tuple) and place[1].offset < 0):
+        for which in order:
+            start, end = ranges[which]
+            parts[which] = _first(_chunks(place, max(0, start)), max(0, end - max(0, start)))
+        return parts
+    wanted: list[list[bytes]] = [[] for _ in ranges]
+    last = max(end for _, end in ranges)
+    first = position = 0
+    try:
+        for chunk in narrowed(decompressed(_chunks(place, 0))):
+            behind = position + len(chunk)
+            while first < len(order) and ranges[order[first]][1] <= position:
+                first += 1
+            for which in order[first:]:
+                start, end = ranges[which]
+                if start >= behind:
+                    break
+                wanted[which].append(chunk[max(0, start - position) : max(0, end - position)])
+            position = behind
+            if position >= last:
+                break
+    except StreamFault:
+        pass  # said by `pieces` already; what was readable is here
+    return [b"".join(found) for found in wanted]
+
+
+def stored_chunks(root: Path, file: str) -> Iterator[bytes]:
+    """The bytes of a source as they are stored: of a file, or of a member of an archive.
+
+    Raises StreamFault if there is no such file or it cannot be read.
+    """
+    yield from _chunks(_place(root, file), 0)
+
+
+def _place(root: Path, file: str) -> Path | tuple[Archive, Member]:
+    """Where a source lies: a plain file, or a member of an archive."""
+    place = Path(root)
+    parts = file.split("/")
+    if ".." in parts or not file or file.startswith("/"):
+        raise StreamFault(f"{file} is no file of this folder")
+    try:
+        direct = place / file
+        if direct.is_file():
+            return direct
+        for count, part in enumerate(parts, 1):
+            place = _entry(place, part)
+            if place.is_file():
+                archive = open_archive(place)
+                if archive is None:
+                    raise StreamFault(f"{'/'.join(parts[:count])} is no archive")
+                return find_member(archive, "/".join(parts[count:]))
+    except (OSError, ValueError) as error:
+        raise _unopened(error) from error
+    raise StreamFault(f"{file} is no file that can be read")
+
+
+def _entry(folder: Path, shown: str) -> Path:
+    """The entry of a folder by its printable name."""
+    entry = folder / shown
+    if entry.exists() or "\\x" not in shown:
+        return entry
+    return next((one for one in folder.iterdir() if shown_name(one.name) == shown), entry)
+
+
+def _unopened(error: Exception) -> StreamFault:
+    return StreamFault(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _chunks(place: Path | tuple[Archive, Member], start: int) -> Iterator[bytes]:
+    if isinstance(place, tuple):
+        archive, member = place
+        yield from archive.chunks(member, start)
+        return
+    try:
+        with place.open("rb", buffering=0) as file:
+            if start:
+                file.seek(start)
+            while data := file.read(CHUNK):
+                yield data
+    except OSError as error:
+        raise _unopened(error) from error
+
+
+def _first(chunks: Iterable[bytes], size: int) -> bytes:
+    """The first `size` bytes; what could be read of them if the stream is broken."""
+    data = bytearray()
+    if size <= 0:
+        return b""
+    try:
+        for chunk in chunks:
+            data += chunk
+            if len(data) >= size:
+                break
+    except StreamFault:
+        if not data:
+            raise
+    return bytes(data[:size])
+
+
+def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Piece]:
+    held = bytearray()  # begins at the start of a line
+    offset, line = 0, 1
+    fault: StreamFault | None = None
+    ended = False
+
+    def more() -> bool:
+        nonlocal fault, ended
+        try:
+            chunk = next(chunks)
+        except StopIteration:
+            ended = True
+        except StreamFault as error:
+            ended, fault = True, error
+        else:
+            held.extend(chunk)
+        return not ended
+
+    while True:
+        while len(held) < size and not ended:
+            more()
+        if not held:
+            break
+        end = len(held) if ended and len(held) <= size else held.rfind(b"\n", 0, size) + 1
+        seen = 0
+        while not end:  # the first line alone is larger than a piece
+            end = held.find(b"\n", seen, LONGEST_LINE + 1) + 1
+            if not end and len(held) > LONGEST_LINE:
+                break
+            seen = len(held)
+            if not end and not more():
+                end = len(held)
+        if end > LONGEST_LINE:
+            end = _before_long_line(held, end)
+        if end:
+            with memoryview(held) as view:
+                data = bytes(view[:end])
+            del held[:end]
+            yield Piece(data, offset, line)
+            offset += end
+            line += data.count(b"\n")
+            continue
+        # A line longer than can be held: its first bytes, its last bytes, and the count of the others.
+        head = bytes(held[:KEPT_END])
+        del held[:KEPT_END]
+        length = len(head)
+        tail = b""
+        while (found := held.find(b"\n")) < 0:
+            length += len(held)
+            tail = (tail + held)[-KEPT_END:]
+            held.clear()
+            if not more():
+                break
+        if found >= 0:
+            length += found
+            tail = (tail + held[:found])[-KEPT_END:]
+            del held[: found + 1]
+        data = head + tail + b"\n" * (found >= 0)
+        yield Piece(data, offset, line, length - len(head) - len(tail))
+        offset += length + (found >= 0)
+        line += found >= 0
+    if fault is not None:
+        raise fault
+
+
+def _before_long_line(data: bytearray, end: int) -> int:
+    """Where the first line of data[:end] that is too long begins; `end` if there is none."""
+    start = 0
+    while end - start > LONGEST_LINE:
+        newline = data.rfind(b"\n", start, start + LONGEST_LINE + 1)
+        if newline < 0:
+            return start
+        start = newline + 1
+    return end
