@@ -209,6 +209,17 @@ def test_the_advice_fits_the_verdict(failure_type: str, action: str, expected: s
     assert expected in shown and absent not in shown
 
 
+def test_the_general_advice_of_the_taxonomy_is_given_once() -> None:
+    general = "Change the configuration first: the same settings would fail again."
+    body = a_body(
+        restart=Restart(advised=False, reason=general),
+        mitigations=(Mitigation(text=general, source="taxonomy"), Mitigation(text="Shard further.")),
+    )
+    shown = squeezed(a_verdict(verdict=body))
+    assert shown.count("hange the configuration") == 1 and "1. Shard further." in shown
+    assert "Restart: not yet." in shown
+
+
 def test_without_a_chain_the_after_effects_are_shown() -> None:
     symptom = Symptom(failure_type="process.killed", text="SIGTERM", file="a.log", line=7, ranks=(0, 1, 2, 5))
     shown = squeezed(a_verdict(verdict=a_body(chain=()), symptoms=(symptom,)))

@@ -19,7 +19,7 @@ from logtriage.apps.console import answer, answer_with, complain, progress_shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from logtriage.pipeline import TemplateRow
+    from logtriage.mining.catalogue import TemplateRow
     from logtriage.report.document import Verdict
 
 WRONG_USAGE, NOTHING_READABLE, INTERRUPTED = 2, 3, 130
@@ -40,7 +40,7 @@ app.add_typer(cli_rules.app, name="rules")
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH...", help="Folder, file, glob, '-' for standard input, or an address such as s3://…"
+        metavar="PATH", help="Folder, file, glob, '-' for standard input, or an address such as s3://…"
     ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read the logs.")]
@@ -151,7 +151,7 @@ def _template_entry(row: TemplateRow) -> dict[str, Any]:
         "last": last,
         "ranks": list(row.ranks),
         "hosts": list(row.hosts),
-        "files": row.files if isinstance(row.files, int) else list(row.files),
+        "files": row.files,
     }
 
 

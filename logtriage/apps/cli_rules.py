@@ -118,6 +118,7 @@ def test(files: RuleFiles = None) -> None:
 
 def _report(files: Sequence[Path] | None, check: Callable[[Sequence[Rule], Bank], list[Fault]]) -> None:
     """Print the faults that `check` finds in the named files, or in the whole bank, and a count."""
+    from logtriage.report.words import counted
     from logtriage.rulebank.bank import BankFault, load_bank, read_rule_file, rule_files
 
     try:
@@ -125,14 +126,15 @@ def _report(files: Sequence[Path] | None, check: Callable[[Sequence[Rule], Bank]
         bank = load_bank([path for path in files or () if path.resolve() not in shipped])
         rules = [rule for path in files for rule in read_rule_file(path)] if files else bank.rules
         faults: Sequence[Fault] = check(rules, bank)
-        checked = f"{len(rules)} rules"
+        checked = counted(len(rules), "rule")
     except BankFault as fault:
         faults, checked = fault.faults, "rules that cannot be loaded"
     for each in dict.fromkeys(faults):
         mild = "warning: " if each.severity == "warning" else ""
         answer(f"{mild}{prose(str(each))}\n")
     errors = sum(each.severity == "error" for each in set(faults))
-    answer(f"{checked}: {errors} errors, {len(set(faults)) - errors} warnings\n")
+    warnings = len(set(faults)) - errors
+    answer(f"{checked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}\n")
     if errors:
         raise typer.Exit(1)
 
@@ -140,7 +142,7 @@ def _report(files: Sequence[Path] | None, check: Callable[[Sequence[Rule], Bank]
 @app.command("try")
 def try_(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="A rule file, or the id of a rule.")],
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Logs to run it on.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Logs to run it on.")],
     limit: Annotated[int, typer.Option(min=1, help="Stop after N lines.")] = 200,
 ) -> None:
     """The log lines that a rule matches, with what it captures."""
@@ -148,11 +150,15 @@ def try_(
 
     from logtriage import pipeline
 
-    found = list(islice(pipeline.try_rule(rule, paths), limit + 1))
-    for line, captures in found[:limit]:
-        answer(f"{visible(line.file)}:{line.number}: {visible(line.text, 500)}\n")
-        if captures:
-            answer("    " + ", ".join(f"{name}={visible(value, 200)}" for name, value in captures) + "\n")
+    try:
+        found = list(islice(pipeline.try_rule(rule, paths), limit + 1))
+    except KeyError as unknown:
+        raise typer.BadParameter(str(unknown.args[0])) from None
+    for each in found[:limit]:
+        answer(f"{visible(each.file)}:{each.line}: {visible(each.text, 500)}\n")
+        if each.captures:
+            captured = ", ".join(f"{name}={visible(value, 200)}" for name, value in each.captures)
+            answer(f"    {captured}\n")
     if not found:
         complain(f"no line matches {rule}")
     elif len(found) > limit:

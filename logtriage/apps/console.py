@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from logtriage.report.visible import prose
+from logtriage.report.visible import prose, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,20 +50,23 @@ def complain(message: str) -> None:
 
 @contextmanager
 def progress_shown(quiet: bool) -> Iterator[Progress | None]:
-    """A callback (stage, done, total) that draws a bar; None where nobody would see it."""
+    """A callback (file, bytes done, bytes in all) that draws a bar; None where nobody would see it."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bars:
-        tasks = {}
+    columns = (
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
 
-        def advance(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=None)
-            bars.update(tasks[stage], completed=done, total=total or None)
+        def advance(file: str, done: int, total: int) -> None:
+            bars.update(task, description=visible(file, 60), completed=done, total=total or None)
 
         yield advance

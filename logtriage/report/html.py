@@ -35,6 +35,7 @@ def page(verdict: Verdict) -> str:
         mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
         where=words.where_words(verdict),
         facts=words.job_facts(verdict.job),
+        mitigations=words.mitigations(body),
         mined=words.mined_words(verdict),
         job=verdict.job,
         symptoms=verdict.symptoms,

@@ -79,13 +79,14 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     restart = words.restart_words(body)
     if restart:
         lines += wrapped(restart, most=amount.entry_lines + 1)
-    for number, mitigation in enumerate(body.mitigations[: amount.mitigations], 1):
+    mitigations = words.mitigations(body)
+    for number, mitigation in enumerate(mitigations[: amount.mitigations], 1):
         text = Text(prose(mitigation.text))
         if mitigation.source in ("memory", "llm"):
             origin = "a confirmed earlier case" if mitigation.source == "memory" else "a language model"
             text.append(f" (from {origin})", style="dim")
         lines += wrapped(text, f"  {number}. ", "     ", amount.entry_lines)
-    lines += _more(len(body.mitigations) - amount.mitigations, "suggestion")
+    lines += _more(len(mitigations) - amount.mitigations, "suggestion")
 
     lines += _attempts(verdict, amount.attempts, width, console)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from logtriage.report.document import CitedLine, Job, Verdict, VerdictBody, seconds_of
+from logtriage.report.document import CitedLine, Job, Mitigation, Verdict, VerdictBody, seconds_of
 from logtriage.report.visible import prose, visible
 
 _FAILURE_WORDS = re.compile(
@@ -166,7 +166,13 @@ def restart_words(verdict: VerdictBody) -> str:
     words = "Restart: yes" if restart.advised else "Restart: not yet"
     if restart.exclude_hosts:
         words += f", without {listed(restart.exclude_hosts, 6)}"
-    return words + (f". {prose(restart.reason)}" if restart.reason else ".")
+    general = {mitigation.text for mitigation in verdict.mitigations if mitigation.source == "taxonomy"}
+    return words + (f". {prose(restart.reason)}" if restart.reason and restart.reason not in general else ".")
+
+
+def mitigations(verdict: VerdictBody) -> list[Mitigation]:
+    """Those that say more than :func:`action_words`, which is the taxonomy's own advice."""
+    return [mitigation for mitigation in verdict.mitigations if mitigation.source != "taxonomy"]
 
 
 def ranges(numbers: Iterable[int], most: int = 8) -> str:
