@@ -58,7 +58,7 @@ class Matcher:
         """
         found: list[Hit] = []
         void = False
-        for index in self._patterns.Match(text):
+        for index in self._patterns.Match(text) or ():  # None where nothing matches
             rule = self.bank.rules[index]
             if rule.where and where is not None and where not in rule.where:
                 continue
