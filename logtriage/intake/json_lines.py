@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from logtriage.intake.prefixes import LETTERS, SYSLOG_LEVELS, level_named
+from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import Stamp, epoch_seconds, find_time
 from logtriage.model import Level
 
 _MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
 _EXCEPTIONS = (
-    "exc_info", "exception", "traceback", "stack_trace", "stacktrace", "stack", "exc_text", "error",
+    "exc_info", "exc", "exception", "traceback", "stack_trace", "stacktrace", "stack", "exc_text", "error",
     "err", "full_message", "stack_info", "backtrace",
 )  # fmt: skip
 _TIMES = (
@@ -30,6 +30,9 @@ _PIDS = ("pid", "_PID", "process_id")
 _NESTED = (
     "record", "jsonPayload", "extra", "labels", "context", "kubernetes", "fields", "data", "attributes",
 )  # fmt: skip
+_NESTED_SET = frozenset(_NESTED)
+_HOSTS_SET = frozenset(_HOSTS)
+_EXCEPTIONS_SET = frozenset(_EXCEPTIONS)
 _EXCEPTION_PARTS = ("type", "value", "message", "msg", "traceback", "stack")
 _LIMIT = 1_000_000
 _UNESCAPED = re.compile(r"[\r\n]+")
@@ -50,7 +53,7 @@ class JsonRecord:
     pid: int | None = None
 
 
-def read_json(text: str, year: int | None = None) -> JsonRecord | None:
+def read_json(text: str, year: int | None = None, *, with_extra: bool = True) -> JsonRecord | None:
     """The record in a text that is one JSON object; None for any other text, or one without a message."""
     if len(text) > _LIMIT:
         return None
@@ -60,23 +63,19 @@ def read_json(text: str, year: int | None = None) -> JsonRecord | None:
         return None
     if not isinstance(fields, dict):
         return None
-    flat = dict(fields)
-    for name in _NESTED:
-        inner = fields.get(name)
-        if isinstance(inner, dict):
-            for key, value in inner.items():
-                flat.setdefault(key, value)
-                deeper = value if name == "record" and key == "extra" and isinstance(value, dict) else {}
-                for extra_key, extra_value in deeper.items():
-                    flat.setdefault(extra_key, extra_value)
-    if isinstance(fields.get("record"), dict) and "message" in fields["record"]:
-        flat["message"] = fields["record"]["message"]  # loguru: "text" holds the formatted line
-        flat.pop("text", None)
-    used: set[str] = set(_NESTED)
+    flat = fields if _NESTED_SET.isdisjoint(fields) else _flattened(fields)
+    used: set[str] = set()
     message = _texts(flat, _MESSAGES, used, first_only=True)
-    exception = _texts(flat, _EXCEPTIONS, used, first_only=False)
+    exception = ""
+    if not _EXCEPTIONS_SET.isdisjoint(flat):
+        exception = _texts(flat, _EXCEPTIONS, used, first_only=False)
     if not message and not exception:
         return None
+    if "Traceback (most recent call last)" in text and "Traceback (most" not in message + exception:
+        for key, value in flat.items():
+            if isinstance(value, str) and "Traceback (most recent call last)" in value:
+                used.add(key)
+                exception = value
     parts = [message] if message else []
     parts += [part for part in exception.split("\0") if part and part not in message]
     record = JsonRecord("\n".join(parts))
@@ -85,17 +84,37 @@ def read_json(text: str, year: int | None = None) -> JsonRecord | None:
     record.rank = _number(flat, _RANKS, used)
     record.local = _number(flat, _LOCALS, used)
     record.pid = _number(flat, _PIDS, used)
-    record.host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
+    if not _HOSTS_SET.isdisjoint(flat):
+        record.host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
     process = flat.get("process")
     if isinstance(process, int) and not isinstance(process, bool):
         record.process = process
-    used.update(_HOSTS)
-    record.extra = " ".join(
-        f"{key}={value}"
-        for key, value in flat.items()
-        if key not in used and isinstance(value, str | int | float) and len(str(value)[:501]) <= 500
-    )
+    if with_extra:
+        used.update(_HOSTS, _NESTED)
+        record.extra = " ".join(
+            f"{key}={value}"
+            for key, value in flat.items()
+            if key not in used and isinstance(value, str | int | float) and len(str(value)[:501]) <= 500
+        )
     return record
+
+
+def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with those of known inner objects beside them; an outer name wins."""
+    flat = dict(fields)
+    for name in _NESTED:
+        inner = fields.get(name)
+        if isinstance(inner, dict):
+            for key, value in inner.items():
+                flat.setdefault(key, value)
+                if name == "record" and key == "extra" and isinstance(value, dict):
+                    for deep_key, deep_value in value.items():
+                        flat.setdefault(deep_key, deep_value)
+    record = fields.get("record")
+    if isinstance(record, dict) and "message" in record:
+        flat["message"] = record["message"]  # loguru: "text" holds the formatted line
+        flat.pop("text", None)
+    return flat
 
 
 def _texts(flat: dict[str, Any], names: tuple[str, ...], used: set[str], *, first_only: bool) -> str:

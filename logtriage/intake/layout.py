@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.json_lines import read_json
-from logtriage.intake.prefixes import Columns, Head, read_head
+from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, Columns, Head, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
 from logtriage.model import Source, SourceRole
@@ -22,16 +22,16 @@ from logtriage.model import Source, SourceRole
 _MOST_LINES = 6000
 _PERMISSIVE = Columns()
 
-_SRUN = re.compile(r" {0,5}(\d{1,6}): ?\S")
+_SRUN = re.compile(r" {0,5}(\d{1,6}): \S")
 _TEE_NUMBER = re.compile(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
 _HOST_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
-_RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
 _SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
 _NO_HOST = re.compile(
     r"(?i)(?:.*(?:error|exception|warning|interrupt)|debug|info|warn|critical|fatal|error|note|usage|srun|slurmstepd"
     r"|salloc|sbatch|step|epoch|iter|iteration|loss|line|file|time|total|train|eval|step-?\d+|epoch-?\d+|wandb"
     r"|.*\.(?:py|cpp|cc|cu|h|c|sh|go|rs))$"
 )
+_RAY_WORKER = re.compile(r"\(ip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
 _COMM = re.compile(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
 
 
@@ -53,18 +53,29 @@ class Layout:
     ranks_per_node: int | None = None
     rank_offset: int | None = None
     process_is_rank: bool = False  # the JSON field "process" counts ranks, not processes
-    writers: Mapping[tuple[str, int], int] = field(default_factory=dict)  # (host, pid) → rank, from NCCL
+    writers: Mapping[tuple[str, int], int] = field(default_factory=dict)  # (host or "", pid) → rank
     year: int | None = None
     day: float | None = None
     boot: float | None = None
 
 
-def dated(layout: Layout, seconds: float) -> Layout:
-    """The layout with a date for times of day alone, where the file itself shows none.
+def completed(layouts: Sequence[Layout]) -> list[Layout]:
+    """The layouts of a job's files, where a year or a day that one lacks is taken from the others.
 
-    `seconds` is any moment (UTC since 1970) on the day of the file's first line, from another file.
+    The year is the commonest one, the day the first; without this, times of day alone are counted from
+    1970-01-01, and may not be compared with those of other files.
     """
-    return layout if layout.day is not None else replace(layout, day=seconds // DAY * DAY)
+    years = Counter(layout.year for layout in layouts if layout.year is not None)
+    year = years.most_common(1)[0][0] if years else None
+    day = min((layout.day for layout in layouts if layout.day is not None), default=None)
+    return [
+        replace(
+            layout,
+            year=year if layout.year is None else layout.year,
+            day=day if layout.day is None else layout.day,
+        )
+        for layout in layouts
+    ]
 
 
 def learn_layout(source: Source, samples: Sequence[bytes], *, year: int | None = None) -> Layout:
@@ -117,7 +128,7 @@ def learn_layout(source: Source, samples: Sequence[bytes], *, year: int | None =
 def _lines(samples: Sequence[bytes]) -> list[str]:
     """The lines of the samples that are not blank, evenly thinned to a bounded number."""
     texts: list[str] = []
-    for sample in samples:
+    for sample in dict.fromkeys(samples):  # of a small file, head and tail are the same
         pieces = sample.split(b"\n", _MOST_LINES * 4)[: _MOST_LINES * 4]
         for piece in pieces[:: len(pieces) // _MOST_LINES + 1]:
             text = without_escapes(decoded(piece))
@@ -153,8 +164,9 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
     )
     if sum(hosts[name] for name in known) * 3 < total:
         known = frozenset(name for name in known if name == source.host)
-    words = sum(bool(_RANK_WORD.match(head.message)) for head in heads)
-    columned = sum(head.stamp is not None and bool(_RANK_WORD.match(head.message)) for head in heads)
+    words = sum(bool(RANK_WORD.match(head.message)) for head in heads)
+    columned = sum(head.stamp is not None and bool(RANK_WORD.match(head.message)) for head in heads)
+    names = Counter(match[1] for head in heads if (match := RANK_NAME.match(head.message)))
     syslog = [
         match[1]
         for text, head in zip(texts, heads, strict=True)
@@ -164,16 +176,23 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
     ]
     return Columns(
         # An enumeration counts each number once; a label repeats.
-        srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 2 <= labelled or traced),
+        srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 3 <= labelled or traced),
         tee_numbers=sum(numbers.values()) >= 2 and sum(numbers.values()) * 4 >= total,
         rank_column=(columned >= 3 and columned * 5 >= total) or (words >= 5 and words * 2 >= total),
+        rank_name=sum(names.values()) >= 3 and sum(names.values()) * 4 >= total,
         syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
         host_labels=known,
     )
 
 
 def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
-    """Which rank a host's process is, by the largest communicator that it said it joined."""
+    """Which rank a host's process is: as Ray Train tells, else by the largest communicator it joined."""
+    told: dict[tuple[str, int], int] = {}
+    for head in heads:
+        if "world_rank=" in head.message and (match := _RAY_WORKER.search(head.message, 0, 400)):
+            told[match[1], int(match[2])] = told["", int(match[2])] = int(match[3])
+    if told:
+        return told
     largest: dict[tuple[str, int], tuple[int, int]] = {}
     for head in heads:
         if head.host is None or head.pid is None or "nccl" not in head.styles:

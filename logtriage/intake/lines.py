@@ -17,7 +17,7 @@ _NO_COLUMNS = Columns()
 _GLUED = re.compile(r"(?:it/s|s/it)[^\]\n]{0,200}\] ?(?=\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[rank\d|\w+: )")
 _BODY = re.compile(
     r"\s|$|Traceback \(most|During handling of|The above exception|Original Traceback|[A-Za-z_][\w.]{0,150}"
-    r"(?:Error|Exception|Interrupt|Exit|Warning)\b"
+    r"(?:Error|Exception|Interrupt|Exit|Warning)\b|Exception raised from|frame #\d"
 )
 
 
@@ -83,7 +83,7 @@ class LineReader:
         pid = head.pid
         if message.startswith('{"') and message.endswith("}"):
             whole = raw.decode("utf-8", "replace") if len(text) < len(raw) < _JSON_LIMIT else message
-            record = read_json(whole[whole.find('{"') :], self._year)
+            record = read_json(whole[whole.find('{"') :], self._year, with_extra=False)
             if record is not None:
                 message, level, stamp, rank, host, pid = self._of_json(record, head)
         rank = self._rank(rank, head, host, pid, message)
@@ -146,8 +146,8 @@ class LineReader:
         layout = self._layout
         if rank is None and head.local is not None:
             rank = self._global(head.local)
-        if rank is None and pid is not None and host is not None and layout.writers:
-            rank = layout.writers.get((host, pid))
+        if rank is None and pid is not None and layout.writers:
+            rank = layout.writers.get((host or "", pid))
         if rank is not None:
             if "process group" in head.styles and self._source.rank is not None:
                 rank = self._source.rank

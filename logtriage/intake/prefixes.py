@@ -11,25 +11,9 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 
+from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import Stamp, inner_time, time_at
 from logtriage.model import Level
-
-LEVELS = {
-    "trace": Level.DEBUG, "debug": Level.DEBUG, "verbose": Level.DEBUG, "fine": Level.DEBUG,
-    "info": Level.INFO, "notice": Level.INFO, "success": Level.INFO, "default": Level.INFO,
-    "informational": Level.INFO, "warn": Level.WARNING, "warning": Level.WARNING,
-    "error": Level.ERROR, "err": Level.ERROR, "severe": Level.ERROR, "exception": Level.ERROR,
-    "critical": Level.CRITICAL, "crit": Level.CRITICAL, "fatal": Level.CRITICAL,
-    "alert": Level.CRITICAL, "emerg": Level.CRITICAL, "emergency": Level.CRITICAL, "panic": Level.CRITICAL,
-}  # fmt: skip
-LETTERS = {
-    "D": Level.DEBUG, "V": Level.DEBUG, "I": Level.INFO, "W": Level.WARNING, "E": Level.ERROR,
-    "F": Level.CRITICAL, "C": Level.CRITICAL,
-}  # fmt: skip
-SYSLOG_LEVELS = (
-    Level.CRITICAL, Level.CRITICAL, Level.CRITICAL, Level.ERROR,
-    Level.WARNING, Level.INFO, Level.INFO, Level.DEBUG,
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -54,6 +38,7 @@ class Columns:
     srun_labels: bool = False  # `3: `
     tee_numbers: bool = False  # `[3]:`
     rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
+    rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
     syslog_host: bool = False  # `<ISO time> host program[pid]: `
     host_labels: Set[str] = frozenset()  # `host: `
 
@@ -63,6 +48,7 @@ _RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d
 _TEE = re.compile(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
 _TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
 _MPI = re.compile(r"\[(?:(?:[^\]\s,]{1,100}@)?\d+,)?(\d{1,6})\]<std\w{2,6}>: ?")
+_SAGEMAKER = re.compile(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
 _MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
 _UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
 _RAY = re.compile(
@@ -70,7 +56,7 @@ _RAY = re.compile(
 )
 _RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
 _RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
-_SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
+_SRUN = re.compile(r" {0,5}(\d{1,6}):(?: |$)")
 _NCCL = re.compile(r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?NCCL )")
 _NCCL_LEVEL = re.compile(r"(?:\S{1,60} )?NCCL (INFO|WARN|TRACE|ABORT)")
 _COMPOSER = re.compile(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
@@ -100,19 +86,19 @@ _RANK_NEXT = re.compile(
     r"|(?<=\| )(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)|\|(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)"
     r"|rank=(\d{1,6})(?=[\s,|;\]])|RANK[ =:](\d{1,6})(?=[\s:|,\]]))[\s|:,-]{0,4}"
 )
-_RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+RANK_NAME = re.compile(r"(\d{1,5}):([\w<>.]{1,100}:\d+ - )")
 _LOGGER_BRACKETS = re.compile(r"(?:\[[^\[\]\n]{1,100}\] ?){1,2}(?=\[(?i:rank)[ _:=-]{0,2}\d)")
 _NAME = re.compile(r"\[[A-Za-z][^\[\]\n]{0,60}\] (?=[\d\[])")
+_SUBMITIT = re.compile(r"submitit ([A-Z]{4,8}) \((?=\d)")
+_SUBMITIT_JOB = re.compile(
+    r"JobEnvironment\(.{0,100}?hostname=([\w.-]{1,100}),.{0,200}?\bglobal_rank=(\d{1,6})"
+)
 _LOGFMT = re.compile(r"(?:time|ts|level|t|lvl)=")
 _LOGFMT_LEVEL = re.compile(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
 _LOGFMT_RANK = re.compile(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
 _LOGFMT_HOST = re.compile(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
 _SEPARATOR = re.compile(r"[\])>]*(?:(?:[ \t]*[-|:,][ \t]+)|:(?=\S))?")
-
-
-def level_named(name: str) -> Level | None:
-    """The level that a word means, in any case."""
-    return LEVELS.get(name.strip().lower())
 
 
 def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
@@ -205,6 +191,10 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             return match.end()
     if match := _MPI.match(text, position):
         head.rank = int(match[1])
+        head.styles += ("mpi",)
+        return match.end()
+    if match := _SAGEMAKER.match(text, position):
+        head.rank, head.host = int(match[1]), match[2]
         head.styles += ("mpi",)
         return match.end()
     if columns.tee_numbers and (match := _TEE_NUMBER.match(text, position)):
@@ -341,7 +331,11 @@ def _rank_column(text: str, position: int, columns: Columns, head: Head) -> int:
         if brackets:
             head.message += brackets[0]
         return match.end()
-    if columns.rank_column and (match := _RANK_WORD.match(text, position)):
+    if columns.rank_name and (match := RANK_NAME.match(text, position)):
+        head.rank = int(match[1])
+        head.styles += ("rank name",)
+        return match.start(2)
+    if columns.rank_column and (match := RANK_WORD.match(text, position)):
         head.rank = int(match[1])
         head.styles += ("rank word",)
         return match.end()
@@ -353,6 +347,14 @@ def _untimed(text: str, position: int, fallback: int, columns: Columns, year: in
     first = text[position : position + 1]
     if not first or first in "{'\"#%/":
         return fallback
+    if match := _SUBMITIT.match(text, position):
+        head.level = level_named(match[1])
+        head.stamp = time_at(text, match.end() - 1, year=year)
+        if head.stamp is not None:
+            environment = _SUBMITIT_JOB.search(text, match.end(), match.end() + 400)
+            if environment:
+                head.host, head.rank = environment[1], int(environment[2])
+            return min(len(text), head.stamp.end + 4)
     if _LOGFMT.match(text, position):
         if match := _LOGFMT_LEVEL.search(text, position, position + 1000):
             head.level = level_named(match[1])
@@ -389,7 +391,7 @@ def _untimed(text: str, position: int, fallback: int, columns: Columns, year: in
             end += text[end : end + 1] == " "
             head.message = kept + " " if kept else ""
         return _rank_column(text, end, columns, head)
-    if columns.rank_column and (match := _RANK_WORD.match(text, position)):
+    if columns.rank_column and (match := RANK_WORD.match(text, position)):
         head.rank = int(match[1])
         head.styles += ("rank word",)
         return match.end()
