@@ -6,14 +6,9 @@ and never stops the rest.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-import shutil
-import stat
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +30,16 @@ from logtriage.intake.compression import (
     wide_encoding,
 )
 from logtriage.intake.identity import Identity, identify_all
+from logtriage.intake.places import NothingReadable, candidates, local_paths, why
 from logtriage.intake.roles import content_role
 from logtriage.model import Source, SourceRole, Unreadable
 
+__all__ = ["Inventory", "NothingReadable", "discover"]
+
 SNIFFED = 64 << 10
 _TAIL = 16 << 10
-MOST_FILES = 200_000
-_THREADS = 8
-_DEEPEST = 100
+_THREADS = 4
+_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +50,6 @@ class Inventory:
     sources: tuple[Source, ...]
     unreadable: tuple[Unreadable, ...]
     other_files: int
-
-
-class NothingReadable(Exception):
-    """There is no log at the place asked about; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +82,17 @@ def discover(paths: str | Path | Sequence[str | Path]) -> Inventory:
     found = _Findings([], [])
     if not asked:
         raise NothingReadable("no path was given: name the folder that holds the job's logs")
-    root, given = _local(asked, found)
-    candidates = _candidates(root, given, found)
+    root, given = local_paths(asked, found.unreadable)
+    files = candidates(root, given, found.unreadable)
+    # Batches: handing each file over by itself costs more than sniffing it.
+    names = list(files)
+    batches = [names[at : at + _BATCH] for at in range(0, len(names), _BATCH)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        for one in pool.map(lambda pair: _examined(*pair), candidates, chunksize=32):
+        for one in pool.map(lambda batch: _examined(batch, files), batches):
             found.add(one)
     if not found.texts:
         raise NothingReadable(_complaint(asked, found))
-    names = [text.file for text in found.texts]
-    identities = identify_all(names)
+    identities = identify_all(text.file for text in found.texts)
     sources = sorted((_source(text, identities[text.file]) for text in found.texts), key=_order)
     unreadable = sorted(set(found.unreadable), key=lambda one: (one.file, one.reason))
     return Inventory(root, tuple(sources), tuple(unreadable), found.others)
@@ -141,188 +136,18 @@ def _complaint(asked: Sequence[str], found: _Findings) -> str:
     return f"no file at {where}; name the folder that holds the job's logs"
 
 
-# --- what was asked about --------------------------------------------------------------------------
-
-
-def _local(asked: Sequence[str], found: _Findings) -> tuple[Path, list[Path]]:
-    """The common folder and the local paths of all that was asked for; streams are copied first."""
-    remote = [one for one in asked if _is_stream(one) or _is_address(one)]
-    if remote:
-        if len(remote) < len(asked):
-            raise NothingReadable(f"{remote[0]} cannot be mixed with local paths; ask about it alone")
-        return _spooled(remote)
-    given: list[Path] = []
-    for one in asked:
-        path = Path(os.path.normpath(Path.cwd() / Path(one).expanduser()))
-        if path.exists() or path.is_symlink():
-            given.append(path)
-        elif glob.has_magic(one) and (matches := sorted(glob.iglob(str(path), recursive=True))):
-            given += [Path(match) for match in matches]
-        else:
-            reason = "matches nothing" if glob.has_magic(one) else "no such file or folder; check the path"
-            found.unreadable.append(Unreadable(shown_name(one), reason))
-    given = list(dict.fromkeys(given))
-    folders = [path if path.is_dir() else path.parent for path in given]
-    return Path(os.path.commonpath(folders)) if folders else Path.cwd(), given
-
-
-def _is_stream(path: str) -> bool:
-    return path == "-" or re.fullmatch(r"/dev/(stdin|fd/\d+)|/proc/self/fd/\d+", path) is not None
-
-
-def _is_address(path: str) -> bool:
-    return re.match(r"[a-z][a-z0-9+.-]+(::|://)", path) is not None
-
-
-_spools: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
-
-
-def _spooled(remote: Sequence[str]) -> tuple[Path, list[Path]]:
-    """Copies of standard input or of remote folders in a temporary folder."""
-    spool = tempfile.TemporaryDirectory(prefix="logtriage-")
-    _spools.append(spool)
-    root = Path(spool.name)
-    for address in remote:
-        if _is_address(address):
-            _fetch(address, root)
-        elif address in ("-", "/dev/stdin"):
-            with (root / "stdin").open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy, CHUNK)
-        else:
-            with Path(address).open("rb") as pipe, (root / f"stdin-{Path(address).name}").open("wb") as copy:
-                shutil.copyfileobj(pipe, copy, CHUNK)
-    return root, [root]
-
-
-def _fetch(address: str, root: Path) -> None:
-    try:
-        import fsspec  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise NothingReadable(
-            f"{address} needs fsspec, which is not installed: pip install 'logtriage[remote]' "
-            "(and the driver of the store, such as s3fs or gcsfs)"
-        ) from error
-    try:
-        system, path = fsspec.core.url_to_fs(address)
-        if system.isdir(path):
-            base = path.rstrip("/")
-            files = [(name, name[len(base) :].lstrip("/")) for name in system.find(path)]
-        else:
-            files = [(name, name.rsplit("/", 1)[-1]) for name in system.glob(path) or [path]]
-        for name, local in files[:MOST_FILES]:
-            parts = [part for part in local.split("/") if part not in ("", ".", "..")]
-            if not parts or any(part.startswith(".") for part in parts):
-                continue
-            place = root.joinpath(*parts)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(name, str(place))
-    except Exception as error:  # every store has its own exceptions
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise NothingReadable(f"{address} cannot be read: {reason}") from error
-
-
-# --- the walk --------------------------------------------------------------------------------------
-
-
-def _candidates(root: Path, given: Iterable[Path], found: _Findings) -> list[tuple[str, Path]]:
-    """(shown file, path) of every regular file below what was given, links resolved or named."""
-    files: dict[str, Path] = {}
-    for path in given:
-        try:
-            kind = path.stat().st_mode
-        except OSError as error:
-            found.unreadable.append(Unreadable(_shown(root, path), _why(error)))
-            continue
-        if stat.S_ISDIR(kind):
-            walk: Iterable[Path] = _walk(root, path, found)
-        elif stat.S_ISREG(kind):
-            walk = [path]
-        else:
-            found.unreadable.append(Unreadable(_shown(root, path), _special(kind)))
-            continue
-        for file in walk:
-            if len(files) >= MOST_FILES:
-                reason = f"more than {MOST_FILES:,} files; the rest was left out"
-                found.unreadable.append(Unreadable(_shown(root, path), reason))
-                return list(files.items())
-            files.setdefault(_shown(root, file), file)
-    return list(files.items())
-
-
-def _walk(root: Path, top: Path, found: _Findings) -> Iterator[Path]:
-    waiting = [(str(top), 0)]
-    real_top = os.path.realpath(top)
-    while waiting:
-        folder, depth = waiting.pop()
-        if depth > _DEEPEST:
-            reason = f"more than {_DEEPEST} folders deep; left out"
-            found.unreadable.append(Unreadable(_shown(root, Path(folder)), reason))
-            continue
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            found.unreadable.append(Unreadable(_shown(root, Path(folder)), _why(error)))
-            continue
-        below: list[tuple[str, int]] = []
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            try:
-                if entry.is_symlink():
-                    fault = _link_fault(entry.path, real_top)
-                    if fault == "":
-                        yield Path(entry.path)
-                    elif fault is not None:
-                        found.unreadable.append(Unreadable(_shown(root, Path(entry.path)), fault))
-                elif entry.is_dir(follow_symlinks=False):
-                    below.append((entry.path, depth + 1))
-                elif entry.is_file(follow_symlinks=False):
-                    yield Path(entry.path)
-                else:
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                    found.unreadable.append(Unreadable(_shown(root, Path(entry.path)), _special(mode)))
-            except OSError as error:
-                found.unreadable.append(Unreadable(_shown(root, Path(entry.path)), _why(error)))
-        waiting += reversed(below)
-
-
-def _link_fault(path: str, top: str) -> str | None:
-    """Why a link is not followed; None if its target is met anyway, "" if it must be read by the link."""
-    target = os.path.realpath(path)
-    inside = os.path.relpath(target, top)
-    if inside == ".." or inside.startswith("../"):
-        return "a link that leads out of the folder: not followed"
-    if not Path(target).exists():
-        return "a link to nothing"
-    # A Kubernetes volume keeps its files in hidden folders and shows them by links.
-    hidden = any(part.startswith(".") for part in inside.split("/") if part != ".")
-    return "" if hidden and Path(target).is_file() else None
-
-
-def _special(mode: int) -> str:
-    if stat.S_ISFIFO(mode):
-        return "a pipe: never opened"
-    if stat.S_ISSOCK(mode):
-        return "a socket: never opened"
-    return "a device: never opened"
-
-
-def _why(error: Exception) -> str:
-    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
-
-
-def _shown(root: Path, path: Path) -> str:
-    relative = os.path.relpath(path, root)
-    return "/".join(shown_name(part) for part in relative.split("/"))
-
-
 # --- one file --------------------------------------------------------------------------------------
 
 
-def _examined(file: str, path: Path) -> _Findings:
-    """What one file is: a text, an archive of texts, something else, or unreadable."""
+def _examined(batch: Sequence[str], files: Mapping[str, Path]) -> _Findings:
     found = _Findings([], [])
+    for file in batch:
+        _examine(file, files[file], found)
+    return found
+
+
+def _examine(file: str, path: Path, found: _Findings) -> None:
+    """What one file is: a text, an archive of texts, something else, or unreadable."""
     try:
         with path.open("rb", buffering=0) as handle:
             size = os.fstat(handle.fileno()).st_size
@@ -338,18 +163,17 @@ def _examined(file: str, path: Path) -> _Findings:
             archive = open_archive(path)
             if archive is not None:
                 _expand(archive, file, found, nested=False)
-                return found
+                return
     except OSError as error:
-        found.unreadable.append(Unreadable(file, _why(error)))
-        return found
+        found.unreadable.append(Unreadable(file, why(error)))
+        return
     except StreamFault as error:
         _unread(file, str(error), found)
-        return found
+        return
     except Exception as error:  # a library that chokes on hostile bytes must not end the walk
         found.unreadable.append(Unreadable(file, f"cannot be read ({type(error).__name__}: {error})"))
-        return found
+        return
     _judge(file, size, plain, tail, size > len(head) or packed, fault, found)
-    return found
 
 
 def _expand(archive: Archive, file: str, found: _Findings, *, nested: bool) -> None:

@@ -17,8 +17,8 @@ from logtriage.intake.names import (
     POD,
     SLURM_TASK,
     Identity,
+    host_number,
     identify,
-    with_host,
 )
 
 __all__ = ["Identity", "identify", "identify_all"]
@@ -84,7 +84,8 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
         if one.host is None and one.rank is None:
             for above, name in places[file]:
                 if (above, name) in machines or name in named:
-                    known[file] = with_host(one, name)
+                    node = host_number(name) if one.node_rank is None else one.node_rank
+                    known[file] = replace(one, host=name, node_rank=node)
                     break
 
 
@@ -172,7 +173,8 @@ def _node_ranks(known: dict[str, Identity]) -> None:
             node_rank = order[one.host] if order and complete else None
             if order and node_rank is None and (numbers := _from_zero(order)):
                 node_rank = numbers[one.host]
-        known[file] = replace(one, node_rank=node_rank)
+        if node_rank != one.node_rank:
+            known[file] = replace(one, node_rank=node_rank)
 
 
 def _pod_rank(pod: re.Match[str], leads: set[str]) -> int | None:
@@ -259,4 +261,5 @@ def _ordered_parts(known: dict[str, Identity]) -> None:
         families[one.family].append(file)
     for files in families.values():
         for at, file in enumerate(sorted(files, key=lambda file: (known[file].part, file))):
-            known[file] = replace(known[file], part=at)
+            if known[file].part != at:
+                known[file] = replace(known[file], part=at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +144,62 @@ def identify(file: str) -> Identity:
     folders = file.split("/")
     name = folders.pop()
     base, part = _unrotated(name)
-    family = "/".join([*folders, base])
-    known = Identity(family=family, part=part)
-    known = _from_folders(folders, base, known)
-    return _from_name(base, known)
+    facts = _Facts()
+    _from_folders(folders, base, facts)
+    _from_name(base, facts)
+    return Identity(
+        rank=facts.rank,
+        local_rank=facts.local_rank,
+        node_rank=facts.node_rank,
+        host=facts.host,
+        attempt=facts.attempt,
+        stream=facts.stream,
+        family="/".join([*folders, base]),
+        part=part,
+    )
 
 
-def _from_folders(folders: Sequence[str], base: str, known: Identity) -> Identity:
+@dataclass(slots=True)
+class _Facts:
+    rank: int | None = None
+    local_rank: int | None = None
+    node_rank: int | None = None
+    host: str | None = None
+    attempt: int | None = None
+    stream: str | None = None
+
+    def on_host(self, host: str) -> None:
+        self.host = host
+        if self.node_rank is None:
+            self.node_rank = host_number(host)
+
+
+def host_number(host: str) -> int | None:
+    """The place of a machine in its job as far as its name counts from 0, or None."""
+    found = re.search(r"(?i)(?:^|[-_])(node|host|machine|worker|algo|w)[-_]?(0|[1-9]\d{0,4})$", host)
+    if found:
+        # SageMaker counts its hosts from 1
+        return int(found[2]) - (found[1].lower() == "algo")
+    indexed = INDEXED_POD.match(host)
+    return int(indexed["number"]) if indexed else None
+
+
+def _from_folders(folders: Sequence[str], base: str, facts: _Facts) -> None:
     for depth, folder in enumerate(folders):
         after_attempt = depth > 0 and re.fullmatch(r"attempt_\d{1,4}", folders[depth - 1]) is not None
         if after_attempt and re.fullmatch(r"\d{1,5}", folder):
-            rank = int(folder)
-            known = replace(known, local_rank=rank, rank=None if known.host else rank)
+            facts.local_rank = int(folder)
+            facts.rank = None if facts.host else facts.local_rank
             continue
         if found := _ATTEMPT.search(folder):
-            known = replace(known, attempt=int(found["number"]))
+            facts.attempt = int(found["number"])
         if pod := _POD_FOLDER.match(folder):
-            known = with_host(known, pod["pod"])
+            facts.on_host(pod["pod"])
             if re.fullmatch(r"\d{1,4}\.log", base):  # <container>/<restart count>.log
-                known = replace(known, attempt=int(base[:-4]))
+                facts.attempt = int(base[:-4])
             continue
-        known = _with_numbers(folder, known)
-        if known.rank is None and known.host is None and not _FOLDER_WORD.match(folder):
+        _from_numbers(folder, facts)
+        if facts.rank is None and facts.host is None and not _FOLDER_WORD.match(folder):
             holds_kernel_log = depth == len(folders) - 1 and _MACHINE_FILE.match(base.rsplit(".", 1)[0])
             if (
                 _HOST_NAME.match(folder)
@@ -173,64 +207,56 @@ def _from_folders(folders: Sequence[str], base: str, known: Identity) -> Identit
                 or POD.match(folder)
                 or (holds_kernel_log and re.search(r"\d|^[a-z]+-[a-z]$", folder))
             ):
-                known = with_host(known, folder)
+                facts.on_host(folder)
             elif found := _HOST_PART.search(folder):
-                known = with_host(known, found["host"])
-    return known
+                facts.on_host(found["host"])
 
 
-def _with_numbers(text: str, known: Identity) -> Identity:
+def _from_numbers(text: str, facts: _Facts) -> None:
     """The ranks that words in a name or folder state."""
+    if not re.search(r"\d", text):
+        return
     if found := _LOCAL.search(text):
-        known = replace(known, local_rank=int(found["number"]))
+        facts.local_rank = int(found["number"])
         text = text.replace(found[0], " ")
     if found := NODE_RANK.search(text):
-        known = replace(known, node_rank=int(found["number"]))
+        facts.node_rank = int(found["number"])
         text = text.replace(found[0], " ")
     if found := _RANK.search(text):
-        known = replace(known, rank=int(found["number"]))
-    return known
+        facts.rank = int(found["number"])
 
 
-def with_host(known: Identity, host: str) -> Identity:
-    found = re.search(r"(?i)(?:^|[-_])(?:node|host|machine|worker|algo|w)[-_]?(0|[1-9]\d{0,4})$", host)
-    number = int(found[1]) if found else None
-    if number is not None and host.lower().startswith("algo-"):
-        number -= 1  # SageMaker counts its hosts from 1
-    indexed = INDEXED_POD.match(host)
-    if number is None and indexed:
-        number = int(indexed["number"])
-    return replace(known, host=host, node_rank=number if known.node_rank is None else known.node_rank)
-
-
-def _from_name(base: str, known: Identity) -> Identity:
+def _from_name(base: str, facts: _Facts) -> None:
     stem, _, suffix = base.rpartition(".") if "." in base else (base, "", "")
     while re.fullmatch(r"(?i)log|out|err|txt|stdout|stderr", stem.rpartition(".")[2]) and "." in stem:
         suffix, stem = stem.rpartition(".")[2] + "." + suffix, stem.rpartition(".")[0]
-    stream = known.stream
+    ray = _RAY_WORKER.match(base)
+    submitit = _SUBMITIT.match(base)
     if found := _STREAM.search(base):
-        stream = found["stream"].lower()
-    elif suffix.lower().split(".")[-1] == "err" or suffix.lower().startswith("err"):
-        stream = "stderr"
-    elif (found := _SUBMITIT.match(base) or _RAY_WORKER.match(base)) and found["end"] == "out":
-        stream = "stdout"
-    known = replace(known, stream=stream)
-    if _RAY_WORKER.match(base):
-        return known
-    if found := _SUBMITIT.match(base):
-        return replace(known, rank=int(found["task"]))
+        facts.stream = found["stream"].lower()
+    elif re.search(r"(?i)(?:^|\.)err(?:\.|$)", suffix):
+        facts.stream = "stderr"
+    elif (found := submitit or ray) and found["end"] == "out":
+        facts.stream = "stdout"  # these two always write both files
+    if ray:
+        return
+    if submitit:
+        facts.rank = int(submitit["task"])
+        return
     if found := BARE_NUMBER.match(base) or _BARE_WORKER.match(stem):
-        return replace(known, rank=int(found["number"]))
+        facts.rank = int(found["number"])
+        return
     if found := _ATTEMPT.search(stem):
-        known = replace(known, attempt=int(found["number"]))
+        facts.attempt = int(found["number"])
     if (found := SLURM_TASK.match(base)) and not re.search(_DATE, base):
-        return replace(known, node_rank=int(found["node"]), rank=int(found["task"]))
-    known = _with_numbers(stem, known)
-    if known.host is None and (host := _host_of(stem, suffix, base)):
-        known = with_host(known, host)
+        facts.node_rank = int(found["node"])
+        facts.rank = int(found["task"])
+        return
+    _from_numbers(stem, facts)
+    if facts.host is None and (host := _host_of(stem, suffix, base)):
+        facts.on_host(host)
         if (found := _SLURM_HOST.match(base)) and found["host"] == host and found["task"]:
-            known = replace(known, rank=int(found["task"]))
-    return known
+            facts.rank = int(found["task"])
 
 
 def _host_of(stem: str, suffix: str, base: str) -> str | None:

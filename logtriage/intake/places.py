@@ -1,0 +1,203 @@
+"""Where the logs lie: what was asked about, made local, and every file below it.
+
+Nothing is followed out of the folder that was asked about, and nothing is opened that could make one
+wait: no pipe, no device, no socket.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from logtriage.intake.archives import shown_name
+from logtriage.intake.compression import CHUNK
+from logtriage.model import Unreadable
+
+MOST_FILES = 200_000
+DEEPEST = 100
+
+
+class NothingReadable(Exception):
+    """There is no log at the place asked about; the message is one line that says what to do."""
+
+
+def local_paths(asked: Sequence[str], unreadable: list[Unreadable]) -> tuple[Path, list[Path]]:
+    """The common folder and the local paths of all that was asked for; streams are copied first."""
+    remote = [one for one in asked if _is_stream(one) or _is_address(one)]
+    if remote:
+        if len(remote) < len(asked):
+            raise NothingReadable(f"{remote[0]} cannot be mixed with local paths; ask about it alone")
+        return _spooled(remote)
+    given: list[Path] = []
+    for one in asked:
+        path = Path(os.path.normpath(Path.cwd() / Path(one).expanduser()))
+        if path.exists() or path.is_symlink():
+            given.append(path)
+        elif glob.has_magic(one) and (matches := _matches(path)):
+            given += [Path(match) for match in matches]
+        else:
+            reason = "matches nothing" if glob.has_magic(one) else "no such file or folder; check the path"
+            unreadable.append(Unreadable(shown_name(one), reason))
+    given = list(dict.fromkeys(given))
+    folders = [path if path.is_dir() else path.parent for path in given]
+    return Path(os.path.commonpath(folders)) if folders else Path.cwd(), given
+
+
+def _matches(pattern: Path) -> list[str]:
+    # pathlib's globs would match hidden files as well
+    return sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
+
+
+def _is_stream(path: str) -> bool:
+    return path == "-" or re.fullmatch(r"/dev/(stdin|fd/\d+)|/proc/self/fd/\d+", path) is not None
+
+
+def _is_address(path: str) -> bool:
+    return re.match(r"[a-z][a-z0-9+.-]+(::|://)", path) is not None
+
+
+_spools: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+
+def _spooled(remote: Sequence[str]) -> tuple[Path, list[Path]]:
+    """Copies of standard input or of remote folders in a temporary folder."""
+    spool = tempfile.TemporaryDirectory(prefix="logtriage-")
+    _spools.append(spool)
+    root = Path(spool.name)
+    for address in remote:
+        if _is_address(address):
+            _fetch(address, root)
+        elif address in ("-", "/dev/stdin"):
+            with (root / "stdin").open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy, CHUNK)
+        else:
+            with Path(address).open("rb") as pipe, (root / f"stdin-{Path(address).name}").open("wb") as copy:
+                shutil.copyfileobj(pipe, copy, CHUNK)
+    return root, [root]
+
+
+def _fetch(address: str, root: Path) -> None:
+    try:
+        import fsspec  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise NothingReadable(
+            f"{address} needs fsspec, which is not installed: pip install 'logtriage[remote]' "
+            "(and the driver of the store, such as s3fs or gcsfs)"
+        ) from error
+    try:
+        system, path = fsspec.core.url_to_fs(address)
+        if system.isdir(path):
+            base = path.rstrip("/")
+            files = [(name, name[len(base) :].lstrip("/")) for name in system.find(path)]
+        else:
+            files = [(name, name.rsplit("/", 1)[-1]) for name in system.glob(path) or [path]]
+        for name, local in files[:MOST_FILES]:
+            parts = [part for part in local.split("/") if part not in ("", ".", "..")]
+            if not parts or any(part.startswith(".") for part in parts):
+                continue
+            place = root.joinpath(*parts)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(name, str(place))
+    except Exception as error:  # every store has its own exceptions
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise NothingReadable(f"{address} cannot be read: {reason}") from error
+
+
+def candidates(root: Path, given: Iterable[Path], unreadable: list[Unreadable]) -> dict[str, Path]:
+    """Every regular file below what was given, by its name relative to `root`.
+
+    Links that lead out, pipes, sockets, devices and closed folders are added to `unreadable`.
+    """
+    files: dict[str, Path] = {}
+    for path in given:
+        shown = "/".join(shown_name(part) for part in path.relative_to(root).parts)
+        try:
+            kind = path.stat().st_mode
+        except OSError as error:
+            unreadable.append(Unreadable(shown, why(error)))
+            continue
+        if stat.S_ISREG(kind):
+            files.setdefault(shown, path)
+        elif not stat.S_ISDIR(kind):
+            unreadable.append(Unreadable(shown, _special(kind)))
+        else:
+            for file, entry in _walk(shown, path, unreadable):
+                if len(files) >= MOST_FILES:
+                    unreadable.append(
+                        Unreadable(shown, f"more than {MOST_FILES:,} files; the rest was left out")
+                    )
+                    return files
+                files.setdefault(file, entry)
+    return files
+
+
+def _walk(shown_top: str, top: Path, unreadable: list[Unreadable]) -> Iterator[tuple[str, Path]]:
+    """(shown name, path) of the regular files below a folder; no link to a folder is ever followed."""
+    real_top = os.path.realpath(top)
+    waiting = [(shown_top, str(top), 0)]
+    while waiting:
+        shown_folder, folder, depth = waiting.pop()
+        if depth > DEEPEST:
+            unreadable.append(Unreadable(shown_folder, f"more than {DEEPEST} folders deep; left out"))
+            continue
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            unreadable.append(Unreadable(shown_folder or ".", why(error)))
+            continue
+        below: list[tuple[str, str, int]] = []
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            name = shown_name(entry.name)
+            shown = f"{shown_folder}/{name}" if shown_folder else name
+            try:
+                if entry.is_symlink():
+                    fault = _link_fault(entry.path, real_top)
+                    if fault == "":
+                        yield shown, Path(entry.path)
+                    elif fault is not None:
+                        unreadable.append(Unreadable(shown, fault))
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append((shown, entry.path, depth + 1))
+                elif entry.is_file(follow_symlinks=False):
+                    yield shown, Path(entry.path)
+                else:
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    unreadable.append(Unreadable(shown, _special(mode)))
+            except OSError as error:
+                unreadable.append(Unreadable(shown, why(error)))
+        waiting += reversed(below)
+
+
+def _link_fault(path: str, top: str) -> str | None:
+    """Why a link is not followed; None if its target is met anyway, "" if it must be read by the link."""
+    target = os.path.realpath(path)
+    inside = os.path.relpath(target, top)
+    if inside == ".." or inside.startswith("../"):
+        return "a link that leads out of the folder: not followed"
+    if not Path(target).exists():
+        return "a link to nothing"
+    # A Kubernetes volume keeps its files in hidden folders and shows them by links.
+    hidden = any(part.startswith(".") for part in inside.split("/") if part != ".")
+    return "" if hidden and Path(target).is_file() else None
+
+
+def _special(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a pipe: never opened"
+    if stat.S_ISSOCK(mode):
+        return "a socket: never opened"
+    return "a device: never opened"
+
+
+def why(error: Exception) -> str:
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
