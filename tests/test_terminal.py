@@ -217,7 +217,37 @@ def test_the_general_advice_of_the_taxonomy_is_given_once() -> None:
     )
     shown = squeezed(a_verdict(verdict=body))
     assert shown.count("hange the configuration") == 1 and "1. Shard further." in shown
-    assert "Restart: not yet." in shown
+    assert "Restart:" not in shown
+
+
+@pytest.mark.parametrize(
+    ("action", "restart", "expected"),
+    [
+        (
+            "restart_excluding_node",
+            Restart(advised=True, exclude_hosts=("node-b",)),
+            "Restart: yes, without node-b.",
+        ),
+        (
+            "restart",
+            Restart(advised=False, reason="the cause is not known"),
+            "Restart: not yet. The cause is not",
+        ),
+        ("fix_code", Restart(advised=True), "Restart: yes."),
+    ],
+)
+def test_advice_about_the_restart_is_given_where_it_adds_something(
+    action: str, restart: Restart, expected: str
+) -> None:
+    assert expected in squeezed(a_verdict(verdict=a_body(action=action, restart=restart)))
+
+
+def test_a_long_path_gives_way_to_what_the_line_says() -> None:
+    line = (
+        f"[rank0]: RuntimeError: [{'/build/src/python' * 4}/unbound_buffer.cc:78] Timed out waiting 12000ms"
+    )
+    shown, _ = words.shortened(line, 90)
+    assert shown == "[rank0]: RuntimeError: […/unbound_buffer.cc:78] Timed out waiting 12000ms"
 
 
 def test_without_a_chain_the_after_effects_are_shown() -> None:
@@ -233,7 +263,7 @@ def test_a_bare_verdict_is_shown_without_empty_sections() -> None:
     shown = screen(Verdict(id="x", tool=a_verdict().tool, job=Job(name="j", attempts=1), verdict=body))
     for absent in ("Evidence", "What followed", "Attempts", "The job", "Worth knowing", "None"):
         assert absent not in shown
-    assert "the logs do not tell them apart" in shown
+    assert "no single rank or host stands out" in shown
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def _template() -> Template:
         "percent": words.percent,
         "place": words.place,
         "prose": prose,
+        "reason": words.reason,
         "restart_words": words.restart_words,
         "type_name": words.type_name,
     }

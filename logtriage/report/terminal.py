@@ -15,7 +15,7 @@ from logtriage.report import words
 from logtriage.report.document import CitedLine, Verdict
 from logtriage.report.visible import prose, visible
 
-MOST_LINES = 40
+MOST_LINES, MOST_CELLS = 40, 4000  # 40 lines of 100 columns, more where they are narrower
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class Amount:
 _AMOUNTS = (
     Amount(5, 4, 5, 6, 3, 4, summary_lines=8, entry_lines=3),
     Amount(4, 3, 4, 4, 2, 3, summary_lines=6, entry_lines=2),
-    Amount(3, 2, 3, 3, 2, 2, summary_lines=5, entry_lines=2),
-    Amount(2, 1, 2, 1, 1, 1, summary_lines=3, entry_lines=1),
+    Amount(3, 3, 3, 3, 2, 2, summary_lines=5, entry_lines=2),
+    Amount(3, 2, 2, 2, 1, 2, summary_lines=4, entry_lines=1),
+    Amount(2, 1, 1, 1, 1, 1, summary_lines=3, entry_lines=1),
 )
 
 
@@ -46,7 +47,7 @@ def render(verdict: Verdict, console: Console) -> None:
     width = max(40, min(console.width, 110))
     for amount in _AMOUNTS:
         lines = _layout(verdict, amount, width, console)
-        if len(lines) <= MOST_LINES:
+        if len(lines) <= max(MOST_LINES, MOST_CELLS // width):
             break
     for line in lines:
         console.print(line, markup=False, highlight=False, emoji=False, overflow="ellipsis", no_wrap=True)
@@ -65,14 +66,15 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     if body.evidence:
         lines += _section("Evidence")
         for cited in body.evidence[: amount.evidence]:
-            lines += _cited(cited, amount.entry_lines, width, console)
+            lines += _cited(cited, verdict, amount.entry_lines, width, console)
         lines += _more(len(body.evidence) - amount.evidence, "line")
 
     followed = _followed(verdict, amount.followed)
     if followed:
         lines += _section("What followed")
-        for text in followed:
-            lines += wrapped(text, "  ", "    ", amount.entry_lines)
+        for number, text in enumerate(followed[: amount.followed], 1):
+            lines += wrapped(text, f"  {number}. ", "     ", amount.entry_lines)
+        lines += [Text("  ").append_text(text) for text in followed[amount.followed :]]
 
     lines += _section("What to do now")
     lines += wrapped(Text(words.action_words(body), style="bold"))
@@ -85,7 +87,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
         if mitigation.source in ("memory", "llm"):
             origin = "a confirmed earlier case" if mitigation.source == "memory" else "a language model"
             text.append(f" (from {origin})", style="dim")
-        lines += wrapped(text, f"  {number}. ", "     ", amount.entry_lines)
+        lines += wrapped(text, f"  {number}. ", "     ")
     lines += _more(len(mitigations) - amount.mitigations, "suggestion")
 
     lines += _attempts(verdict, amount.attempts, width, console)
@@ -99,7 +101,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     if notes:
         lines += _section("Worth knowing")
         for note in notes:
-            lines += wrapped(note, "  - ", "    ", amount.entry_lines)
+            lines += wrapped(note, "  - ", "    ", amount.entry_lines + 1)
 
     lines += [Text()]
     lines += wrapped(Text(f"{visible(verdict.id, 80)} · {words.mined_words(verdict)}", style="dim"), "")
@@ -125,7 +127,7 @@ def _headline(verdict: Verdict, width: int, console: Console) -> list[Text]:
     where = words.where_words(verdict)
     if where:
         named = body.culprits.ranks or body.culprits.hosts or body.culprits.gpus
-        began = Text("Began on ", style="dim").append(where, style="bold" if named else "not dim")
+        began = Text("Where: ", style="dim").append(where, style="bold" if named else "not dim")
         lines += _wrapped(began, "", "  ", width, 2, console)
     return lines
 
@@ -138,19 +140,18 @@ def _more(number: int, noun: str, indent: str = "  ") -> list[Text]:
     return [Text(f"{indent}… and {words.counted(number, f'more {noun}')}", style="dim")] if number > 0 else []
 
 
-def _cited(cited: CitedLine, most: int, width: int, console: Console) -> list[Text]:
+def _cited(cited: CitedLine, verdict: Verdict, most: int, width: int, console: Console) -> list[Text]:
     head = Text(words.place(cited.file, cited.line), style="cyan")
-    origin = words.origin(cited)
-    if origin:
-        head.append(f"  {origin}", style="dim")
-    if cited.why:
-        head.append(f"  {prose(cited.why)}", style="dim italic")
-    shown, spans = words.shortened(cited.text.strip(), width - 4)
-    text = Text("    ").append(shown)
+    origin, why = words.origin(cited, verdict.job), words.reason(cited, verdict.verdict)
+    head.append(f"  {origin}" if origin else "", style="dim").append(
+        f"  {why}" if why else "", style="dim italic"
+    )
+    shown, spans = words.shortened(cited.text.strip(), (width - 6) * min(most, 2))
+    text = Text(shown)
     for start, end in spans:
-        text.stylize("bold red", start + 4, end + 4)
-    text.truncate(width, overflow="ellipsis")
-    return [*_wrapped(head, "  ", "    ", width, most, console), text]
+        text.stylize("bold red", start, end)
+    quoted = _wrapped(text, "    ", "      ", width, most, console)
+    return [*_wrapped(head, "  ", "    ", width, max(most, 2), console), *quoted]
 
 
 def _followed(verdict: Verdict, most: int) -> list[Text]:
@@ -163,7 +164,7 @@ def _followed(verdict: Verdict, most: int) -> list[Text]:
             place = words.place(step.file, step.line)
             text.append(f"  {place}" if place else "", style="cyan")
             text.append(f"  {prose(step.follows_by)}" if step.follows_by else "", style="dim")
-            lines.append(Text("then ", style="dim").append_text(text))
+            lines.append(text)
         return lines + _more(len(steps) - most, "step", "")
     lines = []
     for symptom in verdict.symptoms[:most]:
@@ -187,7 +188,8 @@ def _attempts(verdict: Verdict, most: int, width: int, console: Console) -> list
         facts = [prose(attempt.title) or words.type_name(attempt.failure_type)]
         facts += [where] if where else []
         facts += [f"last step {attempt.last_step:,}"] if attempt.last_step is not None else []
-        facts += [f"ended {words.clock(attempt.ended)}"] if attempt.ended else []
+        ended = words.clock(attempt.ended, beside=verdict.job.started)
+        facts += [f"ended {ended}"] if ended else []
         text = Text(f"{attempt.attempt}  ", style="bold").append(" · ".join(facts), style="not bold")
         lines += _wrapped(text, "  ", "     ", width, 1, console)
     return lines

@@ -19,6 +19,8 @@ _FAILURE_WORDS = re.compile(
     r"|cancelled|preempt\w*|evicted|drain\w*|not responding|read-only|stale|quota exceeded|nan|inf)\b"
 )
 
+_LONG_PATH = re.compile(r"(?:/[\w.+@=-]{1,100}){3,30}(/[\w.+@=-]{1,100})")
+
 _GROUPS = {
     "gpu": "GPU", "cuda": "CUDA", "collective": "Collective", "network": "Network", "host": "Host",
     "process": "Process", "storage": "Storage", "checkpoint": "Checkpoint", "data": "Data",
@@ -91,29 +93,26 @@ def telling_spans(text: str) -> list[tuple[int, int]]:
 def shortened(text: str, width: int) -> tuple[str, list[tuple[int, int]]]:
     """A harmless line of at most `width` characters around its telling words, and where these stand in it.
 
-    What comes before the telling words (times, prefixes) is given up first.
+    Given up first are the heads of long paths, then what stands before the telling words.
     """
     width = max(width, 8)
-    raw_spans = telling_spans(text[:100_000])
-    if len(text) > 4 * width:
-        # Escapes make a text longer, never shorter: no more than this can be shown.
-        start = max(0, raw_spans[0][0] - width) if raw_spans else 0
-        cut = text[start : start + 4 * width]
-    else:
-        start, cut = 0, text
-    shown = visible(cut)
-    more_before, more_after = start > 0, start + len(cut) < len(text)
-    if len(shown) + more_before + more_after <= width:
-        begin, end = 0, len(shown)
-    else:
-        spans = telling_spans(shown)
-        begin = max(0, spans[0][0] - width // 5) if spans and spans[0][1] > width - 2 else 0
+    start = 0
+    if len(text) > 8 * width:
+        first = next(iter(telling_spans(text[:100_000])), (0, 0))
+        start = max(0, first[0] - width)
+    shown = visible(text[start : start + 8 * width])
+    more_before, more_after = start > 0, len(text) > start + 8 * width
+    if len(shown) + more_before + more_after > width:
+        shown = _LONG_PATH.sub(r"…\1", shown)
+    begin, end = 0, len(shown)
+    if len(shown) + more_before + more_after > width:
+        first = next(iter(telling_spans(shown)), (0, 0))
+        begin = max(0, first[0] - width // 5) if first[1] > width - 2 else 0
         end = min(len(shown), begin + width - 2)
         begin = max(0, min(begin, end - width + 2))
-    window = shown[begin:end]
     head = "…" if begin > 0 or more_before else ""
     tail = "…" if end < len(shown) or more_after else ""
-    window = head + window + tail
+    window = head + shown[begin:end] + tail
     return window, telling_spans(window)
 
 
@@ -159,15 +158,19 @@ def action_words(verdict: VerdictBody) -> str:
 
 
 def restart_words(verdict: VerdictBody) -> str:
-    """Whether to restart, without which hosts, and why; empty where there is nothing to restart."""
+    """What :func:`action_words` leaves open about a restart; empty where it says all."""
     restart = verdict.restart
-    if not restart.advised and not restart.reason and verdict.failure_type.startswith("none."):
+    general = {mitigation.text for mitigation in verdict.mitigations if mitigation.source == "taxonomy"}
+    reason = "" if restart.reason in general else prose(restart.reason)
+    if verdict.failure_type.startswith("none.") and not restart.advised:
+        return ""
+    implied = restart.advised == ("restart" in verdict.action)
+    if implied and not reason and not restart.exclude_hosts:
         return ""
     words = "Restart: yes" if restart.advised else "Restart: not yet"
     if restart.exclude_hosts:
         words += f", without {listed(restart.exclude_hosts, 6)}"
-    general = {mitigation.text for mitigation in verdict.mitigations if mitigation.source == "taxonomy"}
-    return words + (f". {prose(restart.reason)}" if restart.reason and restart.reason not in general else ".")
+    return words + (f". {reason[0].upper()}{reason[1:]}" if reason else ".")
 
 
 def mitigations(verdict: VerdictBody) -> list[Mitigation]:
@@ -215,7 +218,7 @@ def where_words(verdict: Verdict) -> str:
     named = places(culprits.ranks, culprits.hosts, culprits.gpus)
     if named or verdict.verdict.failure_type.startswith("none."):
         return named
-    return "no single rank or host: the logs do not tell them apart"
+    return "no single rank or host stands out"
 
 
 def place(file: str | None, line: int | None) -> str:
@@ -225,17 +228,26 @@ def place(file: str | None, line: int | None) -> str:
     return visible(file, 300) + (f":{line}" if line else "")
 
 
-def origin(cited: CitedLine) -> str:
-    """The time of day, rank and host of a cited line, as far as they are known."""
-    parts = [clock(cited.time)] if cited.time else []
-    parts += [f"rank {cited.rank}"] if cited.rank is not None else []
+def origin(cited: CitedLine, job: Job) -> str:
+    """The rank, host and time of a cited line, as far as known; with the date where the job saw several."""
+    parts = [f"rank {cited.rank}"] if cited.rank is not None else []
     parts += [visible(cited.host, 80)] if cited.host else []
+    one_day = job.started and job.ended and job.started[:10] == job.ended[:10]
+    parts += [clock(cited.time, beside=job.ended if one_day else None)] if cited.time else []
     return " · ".join(parts)
 
 
-def clock(time: str | None) -> str:
-    """`2026-01-31 08:15:30` of an ISO 8601 time; always UTC."""
-    return time[:19].replace("T", " ") if time else ""
+def reason(cited: CitedLine, verdict: VerdictBody) -> str:
+    """Why a line is cited, unless the title of the verdict says it already."""
+    why = prose(cited.why)
+    return "" if why.casefold() == prose(verdict.title).casefold() else why
+
+
+def clock(time: str | None, beside: str | None = None) -> str:
+    """`2026-01-31 08:15:30` of an ISO 8601 time, always UTC; the time alone on the day of `beside`."""
+    if not time:
+        return ""
+    return time[11:19] if beside and beside[:10] == time[:10] else time[:19].replace("T", " ")
 
 
 def duration(seconds: float) -> str:
@@ -272,7 +284,8 @@ def job_facts(job: Job) -> list[str]:
         facts.append(listed(job.frameworks, 6))
     started, ended = seconds_of(job.started), seconds_of(job.ended)
     if started is not None and ended is not None and ended >= started:
-        facts.append(f"{duration(ended - started)} ({clock(job.started)} to {clock(job.ended)} UTC)")
+        until = clock(job.ended, beside=job.started)
+        facts.append(f"{duration(ended - started)} ({clock(job.started)} to {until} UTC)")
     elif job.ended or job.started:
         facts.append(f"ended {clock(job.ended)} UTC" if job.ended else f"started {clock(job.started)} UTC")
     if job.last_step is not None:
