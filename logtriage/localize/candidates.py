@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from logtriage.intake.reading import Reading
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
@@ -29,6 +31,7 @@ class Candidate:
     strength: Strength
     title: str
     line: Line
+    time: float | None
     rank: int | None
     host: str | None
     attempt: int | None
@@ -37,10 +40,6 @@ class Candidate:
     record: Record | None = None
     source_role: SourceRole = SourceRole.MERGED
     recovered: bool = False
-
-    @property
-    def time(self) -> float | None:
-        return self.line.time
 
     def capture(self, name: str) -> str | None:
         return next((value for key, value in self.captures if key == name), None)
@@ -51,6 +50,7 @@ def gather_candidates(
 ) -> list[Candidate]:
     """All candidates of a job in file order: rule hits (one a line, one a traceback) and process exits."""
     found: list[Candidate] = []
+    clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
@@ -62,6 +62,7 @@ def gather_candidates(
                 strength=sign.rule.strength,
                 title=sign.rule.entitled(dict(sign.hit.captures)),
                 line=sign.line,
+                time=sign.line.time if clocks[sign.line.file] else _death(rank, sign.line, progress),
                 rank=rank,
                 host=topology.host(sign.line, rank) or sign.host,
                 attempt=sign.line.attempt,
@@ -71,8 +72,33 @@ def gather_candidates(
                 source_role=sign.source.role,
             )
         )
-    found += [_from_exit(exit_, topology) for exit_ in exits if exit_.failure_type]
+    ended = {(each.line.file, each.line.number): each for each in exits if each.failure_type}
+    by_rule = {(each.line.file, each.line.number): each for each in found}
+    found = [each for each in found if (each.line.file, each.line.number) not in ended]
+    for place, exit_ in ended.items():
+        told = by_rule.get(place)
+        candidate = _from_exit(exit_, topology)
+        same = told is not None and told.failure_type == candidate.failure_type
+        found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     return [_with_outcome(candidate, progress) for candidate in found]
+
+
+def _is_dated(reading: Reading) -> bool:
+    """Whether the times of a file's lines mean anything: not when two start-up warnings are all it has.
+
+    A rank's standard error often begins with one dated warning and ends, hours later, in a traceback
+    without a date, which would then seem to be as old as the warning.
+    """
+    if len(reading.lines) < 8:
+        return all(line.time is not None for line in reading.lines[-1:])
+    return len({line.time for line in reading.lines if line.time is not None}) * 10 >= len(reading.lines)
+
+
+def _death(rank: int | None, line: Line, progress: Progress) -> float | None:
+    """When an undated last word was said: not before the last step that the rank reported."""
+    ends = [trace.last.line.time for trace in progress.traces if rank is not None and trace.rank == rank]
+    known = [each for each in (*ends, line.time) if each is not None]
+    return max(known, default=None)
 
 
 def _one_a_line(signs: Sequence[Sign]) -> list[Sign]:
@@ -144,9 +170,11 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
     return Candidate(
         failure_type=str(exit_.failure_type),
         role=Role.CAUSE,
-        strength=Strength.LIKELY,
+        # An abort is how a watchdog or an uncaught C++ exception ends a process: mostly a consequence.
+        strength=Strength.HINT if exit_.signal == signal.SIGABRT else Strength.LIKELY,
         title=f"{whose} ended with {describe(exit_.code)}",
         line=exit_.line,
+        time=exit_.line.time,
         rank=rank,
         host=exit_.host or (topology.host_of_rank.get(rank) if rank is not None else None),
         attempt=exit_.line.attempt,

@@ -116,12 +116,10 @@ def may_explain(cause: Group, effect: Group) -> bool:
         name.endswith(".*") and effect.failure_type.startswith(name[:-1]) for name in cause.explains
     ):
         return False
-    if cause.sureness < effect.sureness and (
-        cause.sureness < 2 and effect.failure_type not in CONSEQUENCES
+    if cause.sureness == 1 and (
+        effect.failure_type not in CONSEQUENCES or cause.failure_type in CONSEQUENCES
     ):
-        return False
-    if cause.sureness == 1 and effect.failure_type not in CONSEQUENCES:
-        return False
+        return False  # a weak sign explains what is mostly a consequence, nothing else
     began, followed = cause.first_time, effect.first_time
     if began is None or followed is None:
         return True

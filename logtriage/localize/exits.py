@@ -78,6 +78,8 @@ def gather_exits(scene: Scene) -> list[Exit]:
     exits: list[Exit] = []
     for sign in scene.marked(Mark.EXIT):
         code = _signed(sign.hit.capture("exitcode"))
+        if code is not None and code > 0 and sign.hit.capture("signal") == str(code):
+            code = -code
         if code is None:
             name = sign.hit.capture("signal")
             number = _signal_number(name) if name else None
@@ -96,7 +98,12 @@ def gather_exits(scene: Scene) -> list[Exit]:
         )
     for reading in scene.readings:
         exits += _failure_blocks(reading.lines)
-    return exits
+    best: dict[tuple[str, int], Exit] = {}
+    for each in exits:  # one line is one exit: the report that knows the rank
+        known = best.get((each.line.file, each.line.number))
+        if known is None or (known.rank is None and each.rank is not None):
+            best[each.line.file, each.line.number] = each
+    return list(best.values())
 
 
 def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:

@@ -17,7 +17,7 @@ from logtriage.localize.progress import Progress, StepPoint, Trace, median
 from logtriage.model import Line
 
 _TIMING = re.compile(
-    r"(?P<name>[A-Za-z][A-Za-z0-9_+/. -]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
+    r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b"
 )
 _DATA = re.compile(r"data|load|fetch|input|batch.?gen", re.IGNORECASE)
@@ -25,7 +25,7 @@ _WAIT = re.compile(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IG
 _WORK = re.compile(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
 
 SLOWER = 1.8  # a straggler's own work against the median of its peers
-DATA_SHARE = 1.5  # waiting for data against the work of a step
+DATA_SHARE = 0.3  # of a step spent waiting for data: healthy jobs hide loading behind computing
 MOST_POINTS = 400
 
 
@@ -41,14 +41,21 @@ class Slowness:
     since_step: int | None
 
 
+# Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
+_DURATION = re.compile(r"^(?:data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$")
+
+
 def timings(text: str) -> dict[str, float]:
-    """The named durations of one line, in seconds; a name keeps its last word or two."""
+    """The named durations of one line, in seconds (or in the line's own unit where it names none)."""
     found: dict[str, float] = {}
-    for match in _TIMING.finditer(text[:2_000]):
+    for match in _TIMING.finditer(text[-2_000:]):
         unit = match["unit"] or match["named_unit"]
+        words = match["name"].strip(" -.").lower().split()
+        name = words[-1] if words else ""
         if unit is None:
-            continue
-        name = " ".join(match["name"].strip(" -.").split()[-2:]).lower()
+            if not _DURATION.match(name):
+                continue
+            unit = "s"
         value = float(match["value"]) * (0.001 if unit.startswith("m") else 1.0)
         found.setdefault(name, value)
     return found
@@ -98,9 +105,9 @@ def straggler(traces: Sequence[Trace]) -> Slowness | None:
 def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | None:
     """A job that waits for data longer than it computes, in most of the steps that it reports."""
     shares: list[tuple[float, Line]] = []
-    points = [(point.text, point.line) for trace in traces for point in trace.points[:MOST_POINTS]]
-    for text, line in points + [(line.message, line) for line in others]:
-        values = timings(text)
+    points = [point.line for trace in traces for point in trace.points[:MOST_POINTS]]
+    for line in [*points, *others]:
+        values = timings(line.message)
         data = [value for name, value in values.items() if _DATA.search(name) and not _WORK.search(name)]
         work = [
             value
@@ -108,7 +115,7 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
             if _WORK.search(name) and not _DATA.search(name) and not _WAIT.search(name)
         ]
         if data and work and max(work) > 0:
-            shares.append((max(data) / max(work), line))
+            shares.append((max(data) / (max(data) + max(work)), line))
     if len(shares) < 4:
         return None
     typical = median([share for share, _ in shares])
@@ -116,11 +123,11 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
         return None
     shares.sort(key=lambda item: -item[0])
     lines = tuple(line for _, line in shares[:3])
-    return Slowness("slow.data", (), lines, typical, f"steps wait {typical:.1f} times as long for data as they compute", None)
+    return Slowness("slow.data", (), lines, typical, f"steps spend {typical:.0%} of their time waiting for data", None)
 
 
 def _series(points: Sequence[StepPoint]) -> list[tuple[StepPoint, dict[str, float]]]:
-    return [(point, timings(point.text)) for point in points[-MOST_POINTS:]]
+    return [(point, timings(point.line.message)) for point in points[-MOST_POINTS:]]
 
 
 def _late(points: Sequence[tuple[StepPoint, dict[str, float]]], name: str) -> float | None:
@@ -163,7 +170,7 @@ def _onset(points: Sequence[tuple[StepPoint, dict[str, float]]], name: str) -> i
 def _telling(traces: Sequence[Trace], rank: int, name: str, onset: int | None) -> tuple[Line, ...]:
     own = [point for trace in traces if trace.rank == rank for point in trace.points]
     after = [point for point in own if onset is None or point.step >= onset]
-    ranked = sorted(after, key=lambda point: -timings(point.text).get(name, 0.0))
+    ranked = sorted(after, key=lambda point: -timings(point.line.message).get(name, 0.0))
     first = [point for point in after[:1] if onset is not None]
     return tuple(dict.fromkeys(point.line for point in [*ranked[:1], *first, *ranked[1:2]]))
 
