@@ -393,3 +393,22 @@ def test_a_title_with_markup_stays_text(pipeline: Pipeline, capsys: Captured) ->
     pipeline.outcome = lambda: a_verdict(verdict=a_body(title="[bold]x[/bold] \x1b]0;owned\x07"))
     assert main(["triage", "logs"]) == 0
     assert "[bold]x[/bold] \\x1b]0;owned\\x07" in capsys.readouterr().out
+
+
+def test_a_real_log_gets_a_verdict_that_cites_it(tmp_path: Path, capsys: Captured) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = [f"2026-01-31 08:15:{second:02d} INFO step {second}/900 loss 2.1" for second in range(20)]
+    log += ["Traceback (most recent call last):", '  File "train.py", line 12, in <module>', "KeyError: 'lr'"]
+    (logs / "train.log").write_text("\n".join(log) + "\n")
+    assert main(["triage", str(logs), "--offline", "--json", "-"]) == 0
+    verdict = read_verdict(json.loads(capsys.readouterr().out))
+    assert verdict.verdict.failure_type == "code.key"
+    assert (verdict.verdict.evidence[0].file, verdict.verdict.evidence[0].line) == ("train.log", 23)
+    assert main(["triage", str(logs), "--offline"]) == 0
+    assert "train.log:23" in capsys.readouterr().out
+    assert main(["templates", str(logs), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["count"] == 20
+    assert main(["triage", str(tmp_path / "nothing")]) == 3
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "nothing" in err

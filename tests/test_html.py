@@ -157,7 +157,7 @@ def test_the_page_says_all_that_the_verdict_says() -> None:
         OOM,
         "rule cuda.oom.torch",
         "15 ranks timed out in ALLREDUCE",
-        "Collective: timeout on ranks 0-10 (11)",
+        "Collective: timeout on ranks 0-10 (11) follows from cuda.out_of_memory",
         "2026-01-31 08:13:02",
         "first sign",
         "Reduce the micro batch size.",

@@ -165,12 +165,13 @@ def restart_words(verdict: VerdictBody) -> str:
     if verdict.failure_type.startswith("none.") and not restart.advised:
         return ""
     implied = restart.advised == ("restart" in verdict.action)
-    if implied and not reason and not restart.exclude_hosts:
+    named = not restart.exclude_hosts or verdict.action == "restart_excluding_node"
+    if implied and named and not reason:
         return ""
     words = "Restart: yes" if restart.advised else "Restart: not yet"
     if restart.exclude_hosts:
         words += f", without {listed(restart.exclude_hosts, 6)}"
-    return words + (f". {reason[0].upper()}{reason[1:]}" if reason else ".")
+    return words + (f". {reason[0].upper()}{reason[1:].rstrip('.')}." if reason else ".")
 
 
 def mitigations(verdict: VerdictBody) -> list[Mitigation]:
@@ -216,7 +217,7 @@ def places(ranks: Sequence[int], hosts: Sequence[str], gpus: Sequence[str] = ())
 def where_words(verdict: Verdict) -> str:
     culprits = verdict.verdict.culprits
     named = places(culprits.ranks, culprits.hosts, culprits.gpus)
-    if named or verdict.verdict.failure_type.startswith("none."):
+    if named or verdict.verdict.failure_type.startswith(("none.", "unknown")):
         return named
     return "no single rank or host stands out"
 
@@ -283,7 +284,7 @@ def job_facts(job: Job) -> list[str]:
     if job.frameworks:
         facts.append(listed(job.frameworks, 6))
     started, ended = seconds_of(job.started), seconds_of(job.ended)
-    if started is not None and ended is not None and ended >= started:
+    if started is not None and ended is not None and ended >= started + 0.5:
         until = clock(job.ended, beside=job.started)
         facts.append(f"{duration(ended - started)} ({clock(job.started)} to {until} UTC)")
     elif job.ended or job.started:
