@@ -15,7 +15,7 @@ CHUNK = 1 << 20
 MOST_GROWTH = 500
 GROWTH_FLOOR = 1 << 30
 # One call of the zstd library cannot be told to stop, and a block of 4 bytes may hold 128 KiB.
-_ZSTD_FEED = 4096
+_ZSTD_FEED = 2048
 _XZ_MEMORY = 256 << 20
 # Bytes after the end of a compressed stream: tape padding and the like are short and mean nothing.
 _HARMLESS_GARBAGE = 64 << 10

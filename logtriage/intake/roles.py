@@ -7,10 +7,10 @@ the output of one rank or of several.
 
 from __future__ import annotations
 
-import json
 import re
 
 from logtriage.intake.identity import identify
+from logtriage.intake.tables import delimited_role, json_role, number_role, settings_role
 from logtriage.model import SourceRole
 
 # Lines looked at (first, spread over the middle, last) and how much of each: 5,000 files are sniffed at once.
@@ -33,7 +33,7 @@ def content_role(file: str, sample: bytes) -> SourceRole | None:
     text = sample.decode("utf-8", "replace").lstrip("\ufeff")
     start = text.lstrip()
     if start[:1] in ("{", "["):
-        role = _json_role(start)
+        role = json_role(start)
         if role is not None:
             return role
         if start.startswith(("{", '["', "[{")):
@@ -60,14 +60,14 @@ def content_role(file: str, sample: bytes) -> SourceRole | None:
         role = (
             (_named_role(file) if short and re.search(r"(?i)prolog|epilog", file) else None)
             or _machine_role(looked)
-            or _number_role(looked)
-            or _delimited_role(looked)
-            or _settings_role(looked, file)
+            or number_role(looked)
+            or delimited_role(looked)
+            or settings_role(looked, lines, file)
             or (_named_role(file) if short else None)
         )
     if role is None and not quiet:
-        role = _delimited_role(looked)
-    if role is None and any(word in text for word in ("torch", "launch", "runner.py", "(raylet)", "(gcs_server)")):
+        role = delimited_role(looked)
+    if role is None and any(word in text for word in _LAUNCHER_WORDS):
         role = _launcher_role(lines, file)
     return role
 
@@ -75,8 +75,9 @@ def content_role(file: str, sample: bytes) -> SourceRole | None:
 # What only a running program says: a time or a level at the start, a step, an exception.
 _SPEECH = re.compile(
     r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d|\d\d:\d\d:\d\d)"
-    r"|\b(?:INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|DEBUG)\b|^\s*Traceback |^\s+File \".*\", line \d"
-    r"|^\S*(?:Error|Exception)\b|(?i:\b(?:loss|epoch|iter|iteration|step)\b[ =:\[]*\d)|it/s\b|s/it\b|\[rank\d+\]"
+    r"|(?<![=\w])(?:INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|DEBUG)\b|^\s*Traceback |^\s+File \".*\", line \d"
+    r"|^\S*(?:Error|Exception)\b|(?i:\b(?:loss|epoch|iter|iteration|step)\b[ =:\[]*\d)|it/s\b|s/it\b"
+    r"|\[rank\d+\]"
 )
 
 
@@ -104,7 +105,8 @@ _SYSLOG_LINE = re.compile(
 )
 _KERNEL_WORD = re.compile(
     r"NVRM|Xid|nvidia|systemd|audit|veth|docker|IPv6|eth\d|mlx5|perf: |workqueue|oom|Out of memory|segfault"
-    r"|EXT4|XFS|nfs|NFS|Lustre|pci|PCI|usb|CPU|Call Trace|memfd|device |EDAC|mce|MCE|ACPI|Linux version|kernel"
+    r"|EXT4|XFS|nfs|NFS|Lustre|pci|PCI|usb|CPU|Call Trace|memfd|device |EDAC|mce|MCE|ACPI|Linux version"
+    r"|kernel"
     r"|Tainted|RIP:|hung_task|blocked for more|soft lockup|cgroup|traps:|process '|scsi|nvme|BTRFS|bond\d"
 )
 _DAEMONS = {
@@ -153,8 +155,10 @@ _SLURM_TABLE = re.compile(
 )
 _SLURM_DAEMON = re.compile(
     r"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] "
-    r"(?:\[\d+\.\w+\] )?(?:sched[:/]|backfill|_?slurm|error: |debug\d?: |_job|job_|Job|Killing |requeue|Requeue|Resending"
-    r"|cleanup|launch |update_node|node |Node|agent/|Batch|prolog|epilog|Recovered|task/|Sent |Time limit|done with"
+    r"(?:\[\d+\.\w+\] )?(?:sched[:/]|backfill|_?slurm|error: |debug\d?: |_job|job_|Job|Killing |requeue"
+    r"|Requeue|Resending"
+    r"|cleanup|launch |update_node|node |Node|agent/|Batch|prolog|epilog|Recovered|task/|Sent "
+    r"|Time limit|done with"
     r"|preempted|_sync|validate|Time|Warning|Message|[Ee]pilog|Could not launch)"
 )
 _CONDOR = re.compile(r"^\d{3} \(\d+\.\d+\.\d+\) \d")
@@ -171,12 +175,14 @@ def _scheduler_role(lines: list[str], spoken: float) -> SourceRole | None:
 # --- Kubernetes ------------------------------------------------------------------------------------
 
 _KUBE_TABLE = re.compile(
-    r"^(?:NAMESPACE\s+)?(?:LAST SEEN|LASTSEEN)\s+|^(?:NAMESPACE\s+)?NAME\s+(?:READY|STATUS|STATE|PHASE|COMPLETIONS)\b"
+    r"^(?:NAMESPACE\s+)?(?:LAST SEEN|LASTSEEN)\s+|^(?:NAMESPACE\s+)?NAME\s+(?:READY|STATUS|STATE|PHASE"
+    r"|COMPLETIONS)\b"
     r"|^(?:FIRSTSEEN|COUNT)\s+.*\bREASON\b|^TIME\s+(?:NAMESPACE\s+)?TYPE\s+REASON\b"
 )
 _KUBE_FIELD = re.compile(
     r"^(?:apiVersion|kind|metadata|status|spec|involvedObject): ?\S*$"
-    r"|^\s*-? *(?:apiVersion: \S+|lastTransitionTime:|containerStatuses:|conditions:|terminationGracePeriodSeconds:)"
+    r"|^\s*-? *(?:apiVersion: \S+|lastTransitionTime:|containerStatuses:|conditions:"
+    r"|terminationGracePeriodSeconds:)"
 )
 _KUBE_DESCRIBED = re.compile(
     r"^(?:Name|Namespace|Node|Roles|Labels|Annotations|Containers|Conditions|Events|Taints):(?:\s|$)"
@@ -203,19 +209,76 @@ def _kubernetes_role(lines: list[str]) -> SourceRole | None:
 _STATE_START = re.compile(
     r"\| NVIDIA-SMI |^=+NVSMI LOG=+|^Unable to determine the device handle|^No devices were found"
     r"|^NVIDIA-SMI has failed|^Failed to initialize NVML|^GPU \d+: .* \(UUID: |^\s+GPU0\t"
-    r"|^Filesystem +(?:Type +)?(?:Size|1K-blocks|1M-blocks|Inodes)|^ +total +used +free|^[a-z ]+\(blocks, -c\)"
-    r"|^CA '\w+'|^Infiniband device '|^hca_id:|^# Port (?:extended )?counters|^\d+: \w+: <[A-Z_,]+>|^\S+: flags=\d+<"
+    r"|^Filesystem +(?:Type +)?(?:Size|1K-blocks|1M-blocks|Inodes)|^ +total +used +free"
+    r"|^[a-z ]+\(blocks, -c\)"
+    r"|^CA '\w+'|^Infiniband device '|^hca_id:|^# Port (?:extended )?counters|^\d+: \w+: <[A-Z_,]+>"
+    r"|^\S+: flags=\d+<"
     r"|^ *(?:[\da-f]+ \| )?\d\d/\d\d/\d{2,4} \| \d\d:\d\d:\d\d|^ *UID +PID|^ *PID +(?:USER|TTY)|^USER +PID"
     r"|^[●*○×] \S+\.service|^Unit \S+ could not be found|^Module +Size +Used by|^top - \d\d:\d\d|^total \d+$"
-    r"|^[-dlrwxsStT]{10}[.+@]? +\d+ \S+|^\S+ on \S+ type \w+ \(|^NAME +(?:MAJ:MIN|FSTYPE)|^Architecture: +x86|^Memory Device"
+    r"|^[-dlrwxsStT]{10}[.+@]? +\d+ \S+|^\S+ on \S+ type \w+ \(|^NAME +(?:MAJ:MIN|FSTYPE)"
+    r"|^Architecture: +x86|^Memory Device"
     r"|^[\da-f:.]{7,12} [A-Z][\w ]+(?:\[\d+\])?: |^Linux \S+ \d+\.\d+|^Successfully ran diagnostic"
-    r"|^\+-+ *(?:ROCm|npu-smi|HL-SMI|TPU)|^=+ ROCm|^\| (?:npu-smi|HL-SMI)|^Health Monitor Report|^core file size|^open files "
-    r"|^procs -+memory|^\s*inet6? \S+|^Adapter \d|^Device #\d|^smartctl |^timestamp\s+: |^Sensor|^nvidia-fabricmanager"
+    r"|^\+-+ *(?:ROCm|npu-smi|HL-SMI|TPU)|^=+ ROCm|^\| (?:npu-smi|HL-SMI)|^Health Monitor Report"
+    r"|^core file size|^open files "
+    r"|^procs -+memory|^\s*inet6? \S+|^Adapter \d|^Device #\d|^smartctl |^timestamp\s+: |^Sensor"
+    r"|^nvidia-fabricmanager"
 )
 # A person's note of what was run: "$ df -h", "root@n1:~# nvidia-smi", "# ipmitool sel elist".
 _COMMAND = re.compile(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")
 _STATE_COMMANDS = frozenset(
-    ["nvidia-smi", "dcgmi", "ipmitool", "ibstat", "ibstatus", "ibv_devinfo", "perfquery", "mlxlink", "df", "free", "ls", "lspci", "lsmod", "lsblk", "mount", "ps", "top", "uptime", "ulimit", "ip", "ifconfig", "systemctl", "aws", "gsutil", "gcloud", "s3cmd", "du", "stat", "cat", "rocm-smi", "numactl", "lscpu", "ethtool", "hostname", "nvsm", "fi_info", "rdma", "dmidecode", "smartctl", "mdadm", "netstat", "ss", "lsof", "who", "last", "quota", "lfs", "iostat", "vmstat", "uname", "date"]
+    [
+        "nvidia-smi",
+        "dcgmi",
+        "ipmitool",
+        "ibstat",
+        "ibstatus",
+        "ibv_devinfo",
+        "perfquery",
+        "mlxlink",
+        "df",
+        "free",
+        "ls",
+        "lspci",
+        "lsmod",
+        "lsblk",
+        "mount",
+        "ps",
+        "top",
+        "uptime",
+        "ulimit",
+        "ip",
+        "ifconfig",
+        "systemctl",
+        "aws",
+        "gsutil",
+        "gcloud",
+        "s3cmd",
+        "du",
+        "stat",
+        "cat",
+        "rocm-smi",
+        "numactl",
+        "lscpu",
+        "ethtool",
+        "hostname",
+        "nvsm",
+        "fi_info",
+        "rdma",
+        "dmidecode",
+        "smartctl",
+        "mdadm",
+        "netstat",
+        "ss",
+        "lsof",
+        "who",
+        "last",
+        "quota",
+        "lfs",
+        "iostat",
+        "vmstat",
+        "uname",
+        "date",
+    ]
 )
 _BOX = re.compile(r"^\s*(?:[|+]|=+$|-+$)")
 _FABRIC = re.compile(r"^\[[A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d\] \[\w+ *\] \[tid \d+\] ")
@@ -233,160 +296,36 @@ def _machine_role(lines: list[str]) -> SourceRole | None:
         return SourceRole.HARDWARE
     boxes = sum(_BOX.match(line) is not None for line in lines)
     states = sum(_STATE_START.search(line) is not None for line in lines)
-    if boxes > 0.6 * len(lines) and any("GPU" in line or "NVIDIA" in line or "Diagnostic" in line for line in lines):
+    if boxes > 0.6 * len(lines) and any(
+        "GPU" in line or "NVIDIA" in line or "Diagnostic" in line for line in lines
+    ):
         return SourceRole.HARDWARE
     return SourceRole.HARDWARE if states > 0.5 * len(lines) else None
-
-
-# --- numbers ---------------------------------------------------------------------------------------
-
-_POLLED = re.compile(r"^# ?(?:gpu|Idx|Entity|GPU|Date)\b|^#Entity|^# (?:HELP|TYPE) \w+|^Linux .* \(\d+ CPU\)$")
-_NUMBER = re.compile(r"^[-+\[(]?(?:\d[\d.,:/eE+-]*|nan|inf|N/A|-|\d{4}-\d\d-\d\dT[\d:.,+-]*)(?:Z|%|[KMGTP]?i?B?|ms|s|W|C|MHz)?[\])]?$", re.I)
-_UNIT = re.compile(r"^(?:%|[KMGT]?i?B(?:/s)?|W|C|[KMG]?Hz|[mun]?s|degC|pct)$")
-_SAMPLE_LINE = re.compile(r"^[A-Za-z_:][\w:]*(?:\{[^}]*\})? [-+]?(?:\d[\d.eE+-]*|NaN|Inf)(?: \d+)?$")
-
-
-def _number_role(lines: list[str]) -> SourceRole | None:
-    body = lines[1:]
-    if any(_POLLED.match(line) for line in lines[:3]):
-        return SourceRole.METRICS
-    if body and sum(_SAMPLE_LINE.match(line) is not None for line in lines) > 0.6 * len(lines):
-        return SourceRole.METRICS
-    if len(body) > 3:
-        tables = sum(_is_row(line) for line in body)
-        if tables >= 0.8 * len(body):
-            return SourceRole.METRICS
-    return None
-
-
-def _delimited_role(lines: list[str]) -> SourceRole | None:
-    """Rows of a CSV or TSV file, nearly all of their cells numbers or times."""
-    if len(lines) < 3:
-        return None
-    for mark in (",", "\t", ";"):
-        if not any(line.count(mark) == lines[1].count(mark) > 0 for line in lines[2:4]):
-            continue
-        columns = [line.count(mark) for line in lines]
-        usual = max(set(columns), key=lambda count: (columns.count(count), count))
-        alike = sum(count == usual for count in columns)
-        if usual >= 1 and alike >= 0.7 * len(lines) and _numeric_share(lines, mark, usual) > 0.6:
-            return SourceRole.METRICS
-    return None
-
-
-def _numeric_share(lines: list[str], mark: str, usual: int) -> float:
-    cells = [cell.strip() for line in lines[1:] if line.count(mark) == usual for cell in line.split(mark)]
-    return sum(_is_number(cell) for cell in cells) / max(1, len(cells))
-
-
-def _is_number(cell: str) -> bool:
-    words = cell.split()
-    if not words or len(words) > 2 or not _NUMBER.match(words[0]):
-        return False
-    return len(words) == 1 or _UNIT.match(words[1]) is not None or _NUMBER.match(words[1]) is not None
-
-
-def _is_row(line: str) -> bool:
-    words = line.split()
-    return len(words) > 2 and sum(_NUMBER.match(word) is not None for word in words) >= 0.6 * len(words)
-
-
-# --- settings --------------------------------------------------------------------------------------
-
-_SETTING = (
-    re.compile(r"^[A-Za-z0-9][\w.\[\],-]* ?==? ?[\w.+!-]+$|^[\w.-]+ @ \S+|^-e \S+|^# Editable"),  # pip freeze
-    re.compile(r"^(?:export |declare -x |set )?[A-Za-z_%][\w%()]*=.*"),  # environment
-    re.compile(r"^[a-z]\w*(?:[./][\w*-]+)+ = .*"),  # sysctl
-    re.compile(r"^\s*[\w./-]+ \.{3,} .*|^-+ (?:end of )?arguments -+$"),  # argument list of Megatron and DeepSpeed
-    re.compile(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^[\w.-]+\s+[\w.]+\s+[\w.]+\s+[\w-]+$"),  # pip and conda list
-    re.compile(r"^\s*(?:- )?[\w./<>-]+:(?: .*)?$|^\s*- \S.*|^\s*#"),  # YAML
-    re.compile(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
-    re.compile(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|self|@|#)\b.*|^\s*\w+ = .*"),
-)
-_COLLECTED = re.compile(r"^Collecting environment information|^PyTorch version: |^DeepSpeed C\+\+/CUDA extension|^JIT compiled")
-_TROUBLE = re.compile(
-    r"(?i)\b\w*(?:error|exception|traceback|fatal|killed|aborted|failed|failure|denied|refused|segmentation)\b"
-)
-
-
-def _settings_role(lines: list[str], file: str) -> SourceRole | None:
-    if len(lines) < 2:
-        return None
-    if _COLLECTED.match(lines[0]):
-        return SourceRole.ENVIRONMENT
-    written = re.search(r"(?i)\.(?:ya?ml|toml|ini|cfg|conf|env|py|sh|sbatch|slurm|md|ipynb)$", file) is not None
-    trouble = sum(_TROUBLE.search(line) is not None for line in lines)
-    if trouble > (0.1 * len(lines) if written else 0.02 * len(lines)):
-        return None
-    return SourceRole.ENVIRONMENT if written or _all_settings(lines) else None
-
-
-def _all_settings(lines: list[str]) -> bool:
-    for at, pattern in enumerate(_SETTING):
-        share = sum(pattern.match(line) is not None for line in lines) / len(lines)
-        if share >= 0.85 and len(lines) > (1 if at < 4 else 4):
-            return True
-    return False
-
-
-# --- JSON ------------------------------------------------------------------------------------------
-
-_SPOKEN_KEY = re.compile(
-    r'"(?:message|msg|log|text|exception|exc_info|traceback|py_callstack|stack_?trace|severity|level(?:name)?|event)"\s*:'
-)
-
-
-def _json_role(text: str) -> SourceRole | None:
-    """The role of a JSON document or of JSON records; None if they are a log."""
-    first = text.split("\n", 1)[0].strip()
-    if re.search(r'"apiVersion"\s*:', text[:4000]) and re.search(r'"kind"\s*:', text):
-        return SourceRole.KUBERNETES
-    if '"log_history"' in text or '"traceEvents"' in text[:4000]:
-        return SourceRole.METRICS
-    records = 0
-    numbers = 0
-    for line in text.split("\n")[:20]:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            records += 1
-            values = list(record.values())
-            numbers += bool(values) and 2 * sum(isinstance(one, int | float) for one in values) > len(values)
-    spoken = _SPOKEN_KEY.search(text) is not None
-    if records > 1:
-        return None if spoken or numbers < 0.8 * records else SourceRole.METRICS
-    if spoken:
-        return None
-    if records == 1 or re.fullmatch(r'[\[{]|\{\s*"[^"]*"\s*:.*|\[\s*(?:[\d"{\[].*)?', first):
-        return SourceRole.ENVIRONMENT if _is_document(text, records) else None
-    return None
-
-
-def _is_document(text: str, records: int) -> bool:
-    if records == 1:
-        return text.count("\n") < 3
-    lines = [line.strip() for line in text.split("\n")[:60] if line.strip()]
-    form = re.compile(r'^(?:"(?:[^"\\]|\\.)*"\s*[:,]?.*|[\]\[{},:]+|-?[\d.eE+-]+,?|(?:true|false|null),?)$')
-    return sum(form.match(line) is not None for line in lines) >= 0.9 * len(lines) or len(lines) == 1
 
 
 # --- launchers -------------------------------------------------------------------------------------
 
 _AGENT = re.compile(
-    r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|torch\.distributed\.elastic|\[launch(?:er)?\.py:|\[runner\.py:"
-    r"|multinode_runner\.py|Setting OMP_NUM_THREADS|^\*{20,}|ChildFailedError|^Root Cause|^Failures:|^={20,}|^-{20,}"
-    r"|^\s*(?:time|host|rank|exitcode|error_file|traceback) +: |^\s*<NO_OTHER_FAILURES>|^\[\d+\]:$|socket\.cpp:\d+\]"
-    r"|TCPStore\.cpp|SignalException|exitcode: -?\d+\) local_rank: |closing signal SIG|^\S+ FAILED$|launch(?:er)?/api\.py"
+    r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|torch\.distributed\.elastic"
+    r"|\[launch(?:er)?\.py:|\[runner\.py:"
+    r"|multinode_runner\.py|Setting OMP_NUM_THREADS|^\*{20,}|ChildFailedError|^Root Cause|^Failures:"
+    r"|^={20,}|^-{20,}"
+    r"|^\s*(?:time|host|rank|exitcode|error_file|traceback) +: |^\s*<NO_OTHER_FAILURES>|^\[\d+\]:$"
+    r"|socket\.cpp:\d+\]"
+    r"|TCPStore\.cpp|SignalException|exitcode: -?\d+\) local_rank: |closing signal SIG|^\S+ FAILED$"
+    r"|launch(?:er)?/api\.py"
     r"|accelerate[/.]commands[/.]launch|bin/(?:torchrun|accelerate|deepspeed)|^frame #\d+:"
 )
 _AGENT_ITSELF = re.compile(
-    r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|\[launch(?:er)?\.py:|\[runner\.py:|multinode_runner"
+    r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|\[launch(?:er)?\.py:|\[runner\.py:"
+    r"|multinode_runner"
     r"|ChildFailedError|bin/(?:torchrun|accelerate|deepspeed)"
 )
+_LAUNCHER_WORDS = ("torch", "launch", "runner.py", "socket.cpp", "(raylet)", "(gcs_server)")
 _SUPERVISOR = re.compile(r"\((?:raylet|gcs_server|autoscaler|dashboard|monitor)\)")
-_TRACE_LINE = re.compile(r'^Traceback |^\s+File "|^\s{4,}\S|^\s+\^+|^\s+[~^]+$|^During handling|^The above exception')
+_TRACE_LINE = re.compile(
+    r'^Traceback |^\s+File "|^\s{4,}\S|^\s+\^+|^\s+[~^]+$|^During handling|^The above exception'
+)
 _AGENT_FRAME = re.compile(r"distributed[/.](?:run|elastic|launcher)|bin/(?:torchrun|accelerate|deepspeed)")
 
 
@@ -424,11 +363,20 @@ def _launcher_role(lines: list[str], file: str) -> SourceRole | None:
 # --- names -----------------------------------------------------------------------------------------
 
 _NAMED = (
-    (re.compile(r"(?i)(?:^|[-_./])(?:epilog|prolog|sacct|scontrol|squeue|sinfo|seff|jobcomp)(?:[-_.]|$)"), SourceRole.SCHEDULER),
+    (
+        re.compile(r"(?i)(?:^|[-_./])(?:epilog|prolog|sacct|scontrol|squeue|sinfo|seff|jobcomp)(?:[-_.]|$)"),
+        SourceRole.SCHEDULER,
+    ),
     (re.compile(r"(?i)(?:^|[-_./])(?:kubectl|k8s|kubernetes)(?:[-_.]|$)"), SourceRole.KUBERNETES),
-    (re.compile(r"(?i)(?:^|[-_./])(?:nvidia[-_]smi|dcgmi|dcgm|ibstat|ipmi|ipmitool)(?:[-_.]|$)"), SourceRole.HARDWARE),
+    (
+        re.compile(r"(?i)(?:^|[-_./])(?:nvidia[-_]smi|dcgmi|dcgm|ibstat|ipmi|ipmitool)(?:[-_.]|$)"),
+        SourceRole.HARDWARE,
+    ),
     (re.compile(r"(?i)(?:^|[-_./])(?:dmesg|kern|kmsg)(?:[-_.]|$)"), SourceRole.KERNEL),
-    (re.compile(r"(?i)\.(?:py|toml|ini|cfg|sh|sbatch|ipynb|md|rst|html?|cu|cpp|h)$|(?:^|/)LICEN[SC]E"), SourceRole.ENVIRONMENT),
+    (
+        re.compile(r"(?i)\.(?:py|toml|ini|cfg|sh|sbatch|ipynb|md|rst|html?|cu|cpp|h)$|(?:^|/)LICEN[SC]E"),
+        SourceRole.ENVIRONMENT,
+    ),
 )
 
 

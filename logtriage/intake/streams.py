@@ -117,6 +117,8 @@ def _place(root: Path, file: str) -> Path | tuple[Archive, Member]:
         for count, part in enumerate(parts, 1):
             place = _entry(place, part)
             if place.is_file():
+                if count == len(parts):
+                    return place
                 archive = open_archive(place)
                 if archive is None:
                     raise StreamFault(f"{'/'.join(parts[:count])} is no archive")

@@ -1,0 +1,165 @@
+"""Files that are no log: tables of numbers, lists of settings, JSON documents.
+
+Each function looks at lines (blank ones left out) and says what they are almost throughout, or None.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from logtriage.model import SourceRole
+
+# --- numbers ---------------------------------------------------------------------------------------
+
+_POLLED = re.compile(
+    r"^# ?(?:gpu|Idx|Entity|GPU|Date)\b|^#Entity|^# (?:HELP|TYPE) \w+|^Linux .* \(\d+ CPU\)$"
+)
+_NUMBER = re.compile(
+    r"^[-+\[(]?(?:\d[\d.,:/eE+-]*|nan|inf|N/A|-|\d{4}-\d\d-\d\dT[\d:.,+-]*)"
+    r"(?:Z|%|[KMGTP]?i?B?|ms|s|W|C|MHz)?[\])]?$",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"^(?:%|[KMGT]?i?B(?:/s)?|W|C|[KMG]?Hz|[mun]?s|degC|pct)$")
+_SAMPLE_LINE = re.compile(r"^[A-Za-z_:][\w:]*(?:\{[^}]*\})? [-+]?(?:\d[\d.eE+-]*|NaN|Inf)(?: \d+)?$")
+
+
+def number_role(lines: list[str]) -> SourceRole | None:
+    """Output of a polling tool, Prometheus samples, or a table that is mostly numbers."""
+    body = lines[1:]
+    if any(_POLLED.match(line) for line in lines[:3]):
+        return SourceRole.METRICS
+    if body and sum(_SAMPLE_LINE.match(line) is not None for line in lines) > 0.6 * len(lines):
+        return SourceRole.METRICS
+    if len(body) > 3:
+        tables = sum(_is_row(line) for line in body)
+        if tables >= 0.8 * len(body):
+            return SourceRole.METRICS
+    return None
+
+
+def delimited_role(lines: list[str]) -> SourceRole | None:
+    """Rows of a CSV or TSV file, nearly all of their cells numbers or times."""
+    if len(lines) < 3:
+        return None
+    for mark in (",", "\t", ";"):
+        if not any(line.count(mark) == lines[1].count(mark) > 0 for line in lines[2:4]):
+            continue
+        columns = [line.count(mark) for line in lines]
+        usual = max(set(columns), key=lambda count: (columns.count(count), count))
+        alike = sum(count == usual for count in columns)
+        if usual >= 1 and alike >= 0.7 * len(lines) and _numeric_share(lines, mark, usual) > 0.6:
+            return SourceRole.METRICS
+    return None
+
+
+def _numeric_share(lines: list[str], mark: str, usual: int) -> float:
+    cells = [cell.strip() for line in lines[1:] if line.count(mark) == usual for cell in line.split(mark)]
+    return sum(_is_number(cell) for cell in cells) / max(1, len(cells))
+
+
+def _is_number(cell: str) -> bool:
+    words = cell.split()
+    if not words or len(words) > 2 or not _NUMBER.match(words[0]):
+        return False
+    return len(words) == 1 or _UNIT.match(words[1]) is not None or _NUMBER.match(words[1]) is not None
+
+
+def _is_row(line: str) -> bool:
+    words = line.split()
+    return len(words) > 2 and sum(_NUMBER.match(word) is not None for word in words) >= 0.6 * len(words)
+
+
+# --- settings --------------------------------------------------------------------------------------
+
+# The first four hold values that may well be named after errors (NCCL_ABORT_ON_ERROR=1); of the others no
+# line may speak of trouble.
+_SETTING = (
+    re.compile(r"^[A-Za-z0-9][\w.\[\],-]* ?==? ?[\w.+!-]+$|^[\w.-]+ @ \S+|^-e \S+|^# Editable"),  # pip freeze
+    re.compile(r"^(?:export |declare -x |set )?[A-Za-z_%][\w%()]*=.*"),  # environment
+    re.compile(r"^[a-z]\w*(?:[./][\w*-]+)+ = .*"),  # sysctl
+    re.compile(r"^\s*[\w./-]+ \.{3,} .*|^-+ (?:end of )?arguments -+$"),  # Megatron, DeepSpeed
+    re.compile(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^#|^-+ +-+$"),  # pip and conda list
+    re.compile(r"^\s*(?:- )?[\w./<>-]+:(?: .*)?$|^\s*- \S.*|^\s*#"),  # YAML
+    re.compile(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
+    re.compile(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|#)\b|^\s*\w+ = "),
+)
+_COLLECTED = re.compile(
+    r"^Collecting environment information|^PyTorch version: |^DeepSpeed C\+\+/CUDA extension|^JIT compiled"
+)
+_RAISED = re.compile(r"^\s*(?:[\w.]*(?:Error|Exception)(?::|$)|Traceback \()")
+_TROUBLE = re.compile(
+    r"(?i)\b\w*(?:error|exception|traceback|fatal|killed|aborted|failed|failure|denied|refused|segmentation)\b"
+)
+
+
+def settings_role(lines: list[str], whole: list[str], file: str) -> SourceRole | None:
+    """Packages, variables, kernel parameters, arguments, YAML, INI or a program's text.
+
+    `lines` is a choice of `whole`. A file in which something is raised is none.
+    """
+    if len(lines) < 2 or any(map(_RAISED.match, whole)):
+        return None
+    if _COLLECTED.match(lines[0]):
+        return SourceRole.ENVIRONMENT
+    if re.search(r"(?i)\.(?:ya?ml|toml|ini|cfg|conf|env|py|sh|sbatch|slurm|md|ipynb)$", file):
+        trouble = sum(_TROUBLE.search(line) is not None for line in lines)
+        return SourceRole.ENVIRONMENT if trouble <= 0.1 * len(lines) else None
+    return SourceRole.ENVIRONMENT if _all_settings(lines) else None
+
+
+def _all_settings(lines: list[str]) -> bool:
+    for at, pattern in enumerate(_SETTING):
+        others = [line for line in lines if not pattern.match(line)]
+        if len(others) <= 0.15 * len(lines) and len(lines) > (1 if at < 4 else 4):
+            return not any(map(_TROUBLE.search, others if at < 4 else lines))
+    return False
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+# Values are strings or objects: the vocabulary of a tokenizer has such keys with numbers.
+_SPOKEN_KEY = re.compile(
+    r'"(?:message|msg|log|text|exception|exc_info|traceback|py_callstack|stack_?trace|severity|level(?:name)?'
+    r'|event|error)"\s*:\s*["{]'
+)
+
+
+def json_role(text: str) -> SourceRole | None:
+    """The role of a JSON document or of JSON records; None if they are a log."""
+    first = text.split("\n", 1)[0].strip()
+    if re.search(r'"apiVersion"\s*:', text[:4000]) and re.search(r'"kind"\s*:', text):
+        return SourceRole.KUBERNETES
+    if re.search(r'"job_state"\s*:', text):
+        return SourceRole.SCHEDULER
+    if '"log_history"' in text or '"traceEvents"' in text[:4000]:
+        return SourceRole.METRICS
+    records = 0
+    numbers = 0
+    for line in text.split("\n")[:20]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            records += 1
+            values = list(record.values())
+            numbers += bool(values) and 2 * sum(isinstance(one, int | float) for one in values) > len(values)
+    spoken = _SPOKEN_KEY.search(text) is not None
+    if records > 1:
+        return None if spoken or numbers < 0.8 * records else SourceRole.METRICS
+    if spoken:
+        return None
+    if records == 1 or re.fullmatch(r'[\[{]|\{\s*"[^"]*"\s*:.*|\[\s*(?:[\d"{\[].*)?', first):
+        return SourceRole.ENVIRONMENT if _is_document(text, records) else None
+    return None
+
+
+def _is_document(text: str, records: int) -> bool:
+    if records == 1:
+        return text.count("\n") < 3
+    lines = [line.strip() for line in text.split("\n")[:60] if line.strip()]
+    form = re.compile(r'^(?:"(?:[^"\\]|\\.)*"\s*[:,]?.*|[\]\[{},:]+|-?[\d.eE+-]+,?|(?:true|false|null),?)$')
+    return sum(form.match(line) is not None for line in lines) >= 0.9 * len(lines) or (
+        len(lines) == 1 and text.startswith(('{"', "[{", '["', "[["))
+    )
