@@ -83,7 +83,9 @@ def test_nothing_to_read_is_one_clear_line(tmp_path: Path, name: str) -> None:
 
 def test_empty_files_are_evidence(tmp_path: Path) -> None:
     write(tmp_path, "stderr.log", data=b"")
-    assert [(one.file, one.size, one.stream) for one in discover(tmp_path).sources] == [("stderr.log", 0, "stderr")]
+    assert [(one.file, one.size, one.stream) for one in discover(tmp_path).sources] == [
+        ("stderr.log", 0, "stderr")
+    ]
 
 
 def test_standard_input_is_a_source(tmp_path: Path) -> None:
@@ -122,7 +124,11 @@ def test_links_out_pipes_and_sockets_are_named_and_never_opened(tmp_path: Path) 
     assert files(found) == ["mounted.log", "real.log"]
     told = reasons(found)
     assert set(told) == {"out", "out.txt", "dead.log", "pipe.log", "agent.sock"}
-    assert "out of the folder" in told["out.txt"] and "pipe" in told["pipe.log"] and "socket" in told["agent.sock"]
+    assert (
+        "out of the folder" in told["out.txt"]
+        and "pipe" in told["pipe.log"]
+        and "socket" in told["agent.sock"]
+    )
 
 
 def test_binary_files_are_counted_and_logs_that_are_no_text_are_named(tmp_path: Path) -> None:
@@ -276,7 +282,9 @@ def test_no_bytes_crash_the_search(tmp_path: Path, data: bytes, name: str, magic
 
 KERNEL = b"[  12.000001] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
 BOX = b"| NVIDIA-SMI 550.54      Driver Version: 550.54     CUDA Version: 12.4 |\n+----+----+\n| GPU | 0 |\n+----+----+\n"
-ARGUMENTS = b"-------- arguments --------\n" + b"".join(b"  hidden_%d ........... %d\n" % (n, n) for n in range(70))
+ARGUMENTS = b"-------- arguments --------\n" + b"".join(
+    b"  hidden_%d ........... %d\n" % (n, n) for n in range(70)
+)
 
 
 @pytest.mark.parametrize(
@@ -286,17 +294,41 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(b"  hidden_%d ..........
         ("train.log", LOG, SourceRole.MERGED),
         ("anything", KERNEL * 3, SourceRole.KERNEL),
         ("console.log", LOG * 20 + KERNEL, SourceRole.MERGED),
-        ("s", b"Jan 10 10:00:00 n1 kernel: [1.000000] mlx5_core 0000:1a:00.0: Port: 1 Link DOWN\n", SourceRole.KERNEL),
+        (
+            "s",
+            b"Jan 10 10:00:00 n1 kernel: [1.000000] mlx5_core 0000:1a:00.0: Port: 1 Link DOWN\n",
+            SourceRole.KERNEL,
+        ),
         ("a.txt", b"JobId=12 JobName=train\n   JobState=TIMEOUT Reason=TimeLimit\n", SourceRole.SCHEDULER),
-        ("a.txt", b"JobID    JobName  State ExitCode\n------- ------ ----- ----\n12 train TIMEOUT 0:0\n", SourceRole.SCHEDULER),
-        ("a.log", b"[2025-01-01T00:00:00.1] error: Nodes n1 not responding, setting DOWN\n", SourceRole.SCHEDULER),
-        ("a.txt", b"LAST SEEN  TYPE     REASON   OBJECT  MESSAGE\n9m  Warning  Evicted  pod/w-1  low\n", SourceRole.KUBERNETES),
+        (
+            "a.txt",
+            b"JobID    JobName  State ExitCode\n------- ------ ----- ----\n12 train TIMEOUT 0:0\n",
+            SourceRole.SCHEDULER,
+        ),
+        (
+            "a.log",
+            b"[2025-01-01T00:00:00.1] error: Nodes n1 not responding, setting DOWN\n",
+            SourceRole.SCHEDULER,
+        ),
+        (
+            "a.txt",
+            b"LAST SEEN  TYPE     REASON   OBJECT  MESSAGE\n9m  Warning  Evicted  pod/w-1  low\n",
+            SourceRole.KUBERNETES,
+        ),
         ("a", b"apiVersion: v1\nkind: Pod\nmetadata:\n  name: w-1\n", SourceRole.KUBERNETES),
         ("a", b'{"apiVersion": "v1", "kind": "Event", "message": "OOMKilled"}', SourceRole.KUBERNETES),
         ("a.txt", BOX, SourceRole.HARDWARE),
-        ("a.txt", b"Filesystem  Size  Used Avail Use% Mounted on\ntmpfs 1M 1M 0 100% /dev/shm\n", SourceRole.HARDWARE),
+        (
+            "a.txt",
+            b"Filesystem  Size  Used Avail Use% Mounted on\ntmpfs 1M 1M 0 100% /dev/shm\n",
+            SourceRole.HARDWARE,
+        ),
         ("train.log", BOX + LOG * 20, SourceRole.MERGED),
-        ("poll", b"timestamp, index, power.draw [W]\n" + b"2025/01/01 10:00:00.5, 0, 300.1 W\n" * 9, SourceRole.METRICS),
+        (
+            "poll",
+            b"timestamp, index, power.draw [W]\n" + b"2025/01/01 10:00:00.5, 0, 300.1 W\n" * 9,
+            SourceRole.METRICS,
+        ),
         ("m.csv", b"step,loss,lr\n1,2.5,1e-4\n2,2.4,1e-4\n3,nan,1e-4\n", SourceRole.METRICS),
         ("pip.txt", b"torch==2.4.0\nnumpy==1.26.4\napex @ file:///tmp/apex\n", SourceRole.ENVIRONMENT),
         ("e.txt", b"HOME=/root\nNCCL_DEBUG=INFO\nMASTER_PORT=29500\n", SourceRole.ENVIRONMENT),
@@ -304,9 +336,17 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(b"  hidden_%d ..........
         ("args.txt", ARGUMENTS, SourceRole.ENVIRONMENT),
         ("args.log", ARGUMENTS + LOG * 20, SourceRole.MERGED),
         ("args.log", ARGUMENTS + b"RuntimeError: CUDA error: an illegal memory access\n", SourceRole.MERGED),
-        ("config.json", b'{\n  "hidden_size": 4096,\n  "layers": [1, 2],\n  "type": "llama"\n}\n', SourceRole.ENVIRONMENT),
+        (
+            "config.json",
+            b'{\n  "hidden_size": 4096,\n  "layers": [1, 2],\n  "type": "llama"\n}\n',
+            SourceRole.ENVIRONMENT,
+        ),
         ("error.json", b'{"message": {"message": "RuntimeError: boom", "extraInfo": {}}}', SourceRole.MERGED),
-        ("x.jsonl", b'{"level": "INFO", "message": "step 1"}\n{"level": "ERROR", "message": "x"}\n', SourceRole.MERGED),
+        (
+            "x.jsonl",
+            b'{"level": "INFO", "message": "step 1"}\n{"level": "ERROR", "message": "x"}\n',
+            SourceRole.MERGED,
+        ),
         ("x.txt", b"[2025-01-01 10:00:00,000] something ended\n", SourceRole.MERGED),
         ("x.txt", b"{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n", SourceRole.MERGED),
         ("run.sh", b"#!/bin/bash\nexport A=1\ntorchrun train.py\n", SourceRole.ENVIRONMENT),
@@ -317,7 +357,11 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(b"  hidden_%d ..........
             b"local_rank: 2 (pid: 7) of binary: /usr/bin/python\n",
             SourceRole.LAUNCHER,
         ),
-        ("rank0.log", b"[W socket.cpp:464] [c10d] The server socket cannot be initialized\n", SourceRole.WORKER),
+        (
+            "rank0.log",
+            b"[W socket.cpp:464] [c10d] The server socket cannot be initialized\n",
+            SourceRole.WORKER,
+        ),
         ("empty.log", b"", SourceRole.MERGED),
     ],
 )

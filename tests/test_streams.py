@@ -192,7 +192,10 @@ def test_ranges_agree_with_the_stream(data: bytes, ranges: list[tuple[int, int]]
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=300), st.sampled_from([b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"BZh91AY&SY"]))
+@given(
+    st.binary(max_size=300),
+    st.sampled_from([b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"BZh91AY&SY"]),
+)
 def test_no_bytes_crash_the_reader(data: bytes, magic: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "x").write_bytes(magic + data)
@@ -208,13 +211,23 @@ def test_members_of_archives_are_read_and_sought(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(tmp_path / "logs.tar", "inner.tar")
         archive.writestr("plain.log", TEXT)
-    for file in ("logs.tar/a/rank0.log", "logs.tar/a/rank1.log.gz", "logs.zip/plain.log", "logs.zip/inner.tar/a/rank0.log"):
+    for file in (
+        "logs.tar/a/rank0.log",
+        "logs.tar/a/rank1.log.gz",
+        "logs.zip/plain.log",
+        "logs.zip/inner.tar/a/rank0.log",
+    ):
         got, fault = all_pieces(tmp_path, file)
         assert (joined(got), fault) == (TEXT, None)
-        assert read_ranges(tmp_path, source(file), [(0, 5), (100_000, 100_050)]) == [TEXT[:5], TEXT[100_000:100_050]]
+        assert read_ranges(tmp_path, source(file), [(0, 5), (100_000, 100_050)]) == [
+            TEXT[:5],
+            TEXT[100_000:100_050],
+        ]
 
 
-@pytest.mark.parametrize("file", ["../outside.log", "nothing.log", "/etc/hostname", "folder", "x.log/member", ""])
+@pytest.mark.parametrize(
+    "file", ["../outside.log", "nothing.log", "/etc/hostname", "folder", "x.log/member", ""]
+)
 def test_a_file_that_is_none_is_a_clear_fault(tmp_path: Path, file: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "x.log").write_bytes(b"x\n")

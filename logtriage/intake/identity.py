@@ -68,7 +68,8 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
         stem = known[file].family.rsplit("/", 1)[-1].split(".")[0]
         inner = LOG_WORD.match(stem)
         candidates = [("/".join(parts[:depth]), parts[depth]) for depth in range(len(parts) - 1)]
-        candidates.append((_folder(file), inner["host"] if inner else stem))
+        if known[file].rank is None:
+            candidates.append((_folder(file), inner["host"] if inner else stem))
         for above, name in candidates:
             if found := _COUNTED.match(name):
                 places[file].append((above, name))
@@ -81,11 +82,12 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
     }
     named = {one.host for one in known.values() if one.host}
     for file, one in known.items():
-        if one.host is None and one.rank is None:
+        if one.host is None:
             for above, name in places[file]:
                 if (above, name) in machines or name in named:
                     node = host_number(name) if one.node_rank is None else one.node_rank
-                    known[file] = replace(one, host=name, node_rank=node)
+                    rank = None if _RUN_TREE.match(file) else one.rank  # there it is that on the machine
+                    known[file] = replace(one, host=name, node_rank=node, rank=rank)
                     break
 
 
@@ -235,12 +237,16 @@ def _over_machines(known: dict[str, Identity], by_host: dict[str, set[int]], cou
 
 
 def _over_runs(known: dict[str, Identity]) -> None:
-    """torchrun trees without machine: one tree is one machine; several of one run id may be several."""
+    """torchrun trees without machine: one tree is one machine; several of one run id may be several.
+
+    The folder of a tree is the run id with a random end.
+    """
     runs: dict[str, set[str]] = defaultdict(set)
     for file in known:
         if found := _RUN_TREE.match(file):
             above, _, run = found["run"].rpartition("/")
-            runs[f"{above}/{run.rpartition('_')[0]}" if "_" in run else found["run"]].add(found["run"])
+            place = above if OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", above)) else ""
+            runs[f"{place}/{run.rpartition('_')[0] or run}"].add(found["run"])
     shared = {run for group in runs.values() if len(group) > 1 for run in group}
     for file, one in known.items():
         if one.host is None and (found := _RUN_TREE.match(file)) and found["run"] in shared:

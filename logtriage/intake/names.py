@@ -84,7 +84,7 @@ NODE_RANK = re.compile(
     r"(?i)(?<![a-z])(?:node|machine|group|host)[-_.]?(?:rank|index|idx|id)[-_.:]?(?P<number>\d{1,5})(?!\d)"
 )
 _BARE_WORKER = re.compile(r"(?i)^worker[-_.]?(?P<number>\d{1,6})$")
-BARE_NUMBER = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output)\.(?P<number>\d{1,6})$")
+BARE_NUMBER = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)\.(?P<number>\d{1,6})$")
 _ATTEMPT = re.compile(r"(?i)(?<![a-z])(?:attempt|restart|retry)[-_.]?(?P<number>\d{1,4})(?!\d)")
 _STREAM = re.compile(r"(?i)(?<![a-z])(?P<stream>stdout|stderr)(?![a-z])")
 
@@ -132,7 +132,7 @@ _FOLDER_WORD = re.compile(
 OTHER_WORD = re.compile(
     r"(?i)(?:^|[-_.])(?:run|job|fold|v|ver|version|exp|experiment|seed|trial|epoch|step|iter|ckpt|checkpoint|part|stage"
     r"|phase|pp|tp|dp|cp|ep|sp|test|model|slurm|attempt|restart|retry|try|take|session|shard|split|chunk|batch|cfg|config"
-    r"|scontrol-show-job|jobcomp|jobid|train|eval|val|sweep|array|id|pid|log|logs|day|week|gen|round|layer|file)$"
+    r"|rank|process|proc|task|scontrol-show-job|jobcomp|jobid|train|eval|val|sweep|array|id|pid|log|logs|day|week|gen|round|layer|file)$"
 )
 
 
