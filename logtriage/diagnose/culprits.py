@@ -2,32 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
+from logtriage.localize.exits import Exit
 from logtriage.localize.topology import Topology
-from logtriage.model import Culprits
+from logtriage.model import Culprits, SourceRole
+from logtriage.rulebank.rule import Role
+
+# Of these the fault lies with a machine: its host is named even where the job has only one.
+_OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
+# What a rank shows when its GPU or its host failed under it.
+_UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
+# The same error on ranks that met it within this time is one event; a later one can be a victim's.
+TOGETHER_SECONDS = 30.0
+_PCI = re.compile(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
-def blame(root: Group, topology: Topology, candidates: Sequence[Candidate]) -> tuple[Culprits, str]:
+def blame(
+    root: Group, topology: Topology, candidates: Sequence[Candidate], exits: Sequence[Exit] = ()
+) -> tuple[Culprits, str]:
     """The ranks, hosts and GPUs where the root cause was seen, and a sentence that says so.
 
     Empty where all ranks of the job show it alike.
     """
     members = root.causes or root.members
-    ranks = {each.rank for each in members if each.rank is not None}
-    hosts = {each.host for each in members if each.host is not None}
-    gpus = {gpu for each in members if (gpu := each.capture("gpu") or each.capture("pci"))}
+    machine = root.failure_type.startswith(_OF_A_MACHINE)
+    kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
+    hosts = _hosts(kernel or members, topology)
+    ranks = _first_ranks(members)
+    told = ""
+    if machine and (not ranks or kernel):
+        below = _ranks_under(root, candidates, exits, topology, hosts)
+        if below and len(below) * 2 <= max(len(topology.ranks), 2):
+            ranks = below
+    if not ranks:
+        ranks = _ended_by_themselves(exits, topology)
     known = topology.ranks
-    if ranks and known and (len(ranks) == len(known) > 1 or len(ranks) * 2 > max(len(known), 2)):
-        ranks_named: set[int] = set()
+    everyone = bool(ranks) and len(known) > 1 and len(ranks) * 2 > len(known) and not (machine and hosts)
+    if everyone and len(ranks) < len(known) and len(known) <= 4 and not _shares_a_program(root):
+        everyone = False  # three of four ranks by chance is still telling in a tiny job
+    if everyone:
         told = "all ranks show it alike" if len(ranks) == len(known) else "most ranks show it"
-    else:
-        ranks_named = ranks
-        told = f"seen on rank {', '.join(map(str, sorted(ranks)))}" if ranks else ""
-    if not hosts and ranks_named:
-        hosts = set(topology.hosts_of(ranks_named))
-    if len(hosts) > 1 and len(hosts) * 2 > len(topology.hosts):
+        ranks = set()
+    elif ranks:
+        told = f"seen on rank {', '.join(map(str, sorted(ranks)))}"
+    if not hosts and ranks:
+        hosts = set(topology.hosts_of(ranks))
+    if not hosts and machine and len(topology.hosts) == 1:
+        hosts = set(topology.hosts)
+    if machine and hosts:
+        on_them = {rank for rank in ranks if topology.host_of_rank.get(rank) in (*hosts, None)}
+        whole = {rank for rank, host in topology.host_of_rank.items() if host in hosts}
+        ranks = on_them if on_them != whole or len(whole) < 4 else set()
+    if len(topology.hosts) > 1 and len(hosts) == len(topology.hosts):
         hosts = set()
-    return Culprits(tuple(sorted(ranks_named)), tuple(sorted(hosts)), tuple(sorted(gpus))), told
+    gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
+    return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _shares_a_program(root: Group) -> bool:
+    """Types that every rank runs into alike, because all run the same program on the same settings."""
+    return root.failure_type.startswith(("code.", "checkpoint.", "data.", "auth.", "cuda.", "collective."))
+
+
+def _first_ranks(members: Iterable[Candidate]) -> set[int]:
+    """The ranks that met it first: where times are known, within TOGETHER_SECONDS of the first."""
+    ranked = [each for each in members if each.rank is not None]
+    times = [each.time for each in ranked if each.time is not None]
+    if not times:
+        return {each.rank for each in ranked if each.rank is not None}
+    first = min(times)
+    return {
+        each.rank
+        for each in ranked
+        if each.rank is not None and (each.time is None or each.time <= first + TOGETHER_SECONDS)
+    }
+
+
+def _hosts(members: Sequence[Candidate], topology: Topology) -> set[str]:
+    """The writers' hosts; where most writers point at one peer, that peer (Aegis, NSDI'25: RootDiag)."""
+    hosts = {each.host for each in members if each.host is not None}
+    peers = Counter(
+        topology.host_of_address.get(peer.split("<")[0].rsplit(":", 1)[0], "")
+        for each in members
+        if (peer := each.capture("peer"))
+    )
+    peers.pop("", None)
+    if peers and len(hosts) > 1:
+        (top, votes), *_ = peers.most_common(1)
+        others = {each.host for each in members if each.host not in (None, top)}
+        if votes * 2 > sum(peers.values()) and others:
+            return {top}
+    return hosts
+
+
+def _ranks_under(
+    root: Group,
+    candidates: Sequence[Candidate],
+    exits: Sequence[Exit],
+    topology: Topology,
+    hosts: set[str],
+) -> set[int]:
+    """Ranks that a machine's fault struck: by process id, or by what they showed on that host."""
+    by_pid: set[int] = set()
+    for each in candidates:
+        pid = each.capture("pid")
+        if pid and pid.isdigit() and each.source_role is SourceRole.KERNEL and (not hosts or each.host in hosts):
+            for place in (each.host, None):
+                if (place, int(pid)) in topology.rank_of_pid:
+                    by_pid.add(topology.rank_of_pid[place, int(pid)])
+    if by_pid:
+        return by_pid
+    direct = {each.rank for each in root.causes if each.rank is not None}
+    if direct:
+        return direct
+    struck = {
+        each.rank
+        for each in candidates
+        if each.rank is not None
+        and each.role is Role.CAUSE
+        and each.failure_type.startswith(_UNDER_A_MACHINE)
+        and (not hosts or topology.host_of_rank.get(each.rank, each.host) in (*hosts, None))
+    }
+    return struck or _ended_by_themselves(exits, topology)
+
+
+def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
+    """Ranks that ended on their own while the launcher had to terminate others (SIGTERM, SIGKILL after it)."""
+    own: set[int] = set()
+    closed: set[int] = set()
+    for each in exits:
+        rank = each.rank
+        if rank is None and each.local_rank is not None and len(topology.hosts) <= 1:
+            rank = each.local_rank
+        if rank is None or each.code == 0:
+            continue
+        (closed if each.code == -15 else own).add(rank)
+    known = len(topology.ranks | own | closed)
+    claimed = {each.rank for each in exits if each.claimed_root and each.rank is not None}
+    if own and (closed or len(own) < known or own == claimed) and len(own) * 2 <= max(known, 2):
+        return own
+    return set()
+
+
+def _bus(gpu: str) -> str:
+    return gpu.rstrip(":").lower() if _PCI.match(gpu) else gpu

@@ -73,7 +73,7 @@ def decide(findings: Findings) -> Decision:
             return quiet
     if root is None:
         return _unknown(findings)
-    if root.failure_type in CONSEQUENCES:
+    if root.failure_type in CONSEQUENCES or root.failure_type == "collective.desync":
         deeper = _behind_a_consequence(findings, root)
         if deeper is not None:
             return deeper
@@ -83,7 +83,7 @@ def decide(findings: Findings) -> Decision:
 
 
 def _from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
-    culprits, told = blame(root, findings.topology, findings.candidates)
+    culprits, told = blame(root, findings.topology, findings.candidates, findings.exits)
     evidence = _evidence(root, culprits, findings)
     lead = root.causes[0] if root.causes else root.members[0]
     return Decision(
@@ -111,6 +111,7 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
             order[each.strength],
             bool(culprits.ranks) and each.rank not in culprits.ranks,
             each.rule is None,
+            not culprits.ranks and each.rank is not None and each.rank,  # all alike: rank 0 speaks
             each.time is None,
             each.time or 0.0,
         ),
@@ -118,22 +119,49 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
 
 
 def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evidence, ...]:
-    """The lead's line first, then lines that say it in another way, in another file or of another rank."""
+    """The lead's line first, then lines that say it in another way, in another file or of another rank.
+
+    A recurrence in an earlier attempt comes last: it shows that a restart does not help.
+    """
     lead = _lead(root, culprits)
     chosen = [lead]
-    rest = [each for each in (root.causes or root.members) if each is not lead]
-    rest.sort(key=lambda each: (each.strength is Strength.HINT, each.time is None, each.time or 0.0))
+    rest = [each for each in root.members if each is not lead and not each.recovered]
+    rest.sort(
+        key=lambda each: (
+            bool(culprits.ranks) and each.rank not in culprits.ranks,
+            each.strength is Strength.HINT,
+            each.role is not Role.CAUSE and each.record is not lead.record,
+            each.rank or 0,
+            each.time is None,
+            each.time or 0.0,
+        )
+    )
+
+    def told(each: Candidate) -> str | None:
+        return each.rule.id if each.rule else None
+
     for novel in (
-        lambda each: (each.rule and each.rule.id) not in {c.rule and c.rule.id for c in chosen},
-        lambda each: each.line.file not in {c.line.file for c in chosen},
-        lambda each: each.rank not in {c.rank for c in chosen},
+        lambda each: told(each) not in {told(other) for other in chosen},
+        lambda each: each.line.file not in {other.line.file for other in chosen},
+        lambda each: each.rank not in {other.rank for other in chosen},
     ):
         for each in rest:
-            if len(chosen) < 5 and each not in chosen and novel(each):
+            if len(chosen) < 4 and each not in chosen and novel(each):
                 chosen.append(each)
-    return tuple(
-        Evidence(each.line, each.title, each.rule.id if each.rule else None) for each in chosen
-    )
+    again = [
+        each
+        for each in findings.candidates
+        if each.failure_type == root.failure_type
+        and each.role is Role.CAUSE
+        and told(each) == told(lead)
+        and each.attempt is not None
+        and lead.attempt is not None
+        and each.attempt < lead.attempt
+    ]
+    cited = [Evidence(each.line, each.title, told(each)) for each in chosen]
+    if again:
+        cited.insert(1, Evidence(again[0].line, f"the same in attempt {again[0].attempt}", told(again[0])))
+    return tuple(cited)
 
 
 def _symptoms(findings: Findings, root: Group) -> tuple[Candidate, ...]:
@@ -163,7 +191,7 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     """A time-out, a lost peer or a kill is rarely where it began: look for who went first."""
     if root.failure_type.startswith("collective."):
         differing = mismatch(waits(findings.scene))
-        if differing is not None and root.failure_type == "collective.timeout":
+        if differing is not None:
             return Decision(
                 failure_type="collective.desync",
                 title="Ranks issued different collectives",
@@ -179,6 +207,8 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         slow = findings.slowness
         if slow is not None and slow.failure_type == "slow.straggler" and slow.factor > 4:
             return _slow(findings, slow, tuple(root.members[:3]))
+    if root.failure_type == "collective.desync":
+        return None
     suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
     died = _died_first(findings, suspects.ranks if suspects else ())
     if died is not None:
@@ -249,7 +279,11 @@ def _died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
             title=f"Rank {rank} ended with {describe(exit_.code)} and wrote no reason",
             confidence=0.55,
             culprits=Culprits(ranks=(rank,), hosts=tuple(hosts)),
-            evidence=(Evidence(exit_.line, f"rank {rank} went first, with {describe(exit_.code)}"),),
+            evidence=tuple(
+                Evidence(each.line, f"rank {rank} went first, with {describe(exit_.code)}")
+                for each in sorted(findings.exits, key=lambda each: each.line.number)
+                if each is exit_ or (each.pid is not None and each.pid == exit_.pid)
+            ),
             decided_by="localisation",
             why=f"rank {rank} ended by itself; the other ranks only lost their connection to it",
             outcome="failed",

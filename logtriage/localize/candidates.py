@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import defaultdict
 from collections.abc import Sequence
@@ -54,17 +55,19 @@ def gather_candidates(
     for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
-        rank = topology.rank(sign.line, sign.rank)
+        service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
+        rank = None if service else topology.rank(sign.line, sign.rank)
+        host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         found.append(
             Candidate(
                 failure_type=str(sign.rule.failure_type),
                 role=sign.rule.role,
-                strength=sign.rule.strength,
+                strength=Strength.HINT if _is_wrapper(sign) else sign.rule.strength,
                 title=sign.rule.entitled(dict(sign.hit.captures)),
                 line=sign.line,
                 time=sign.line.time if clocks[sign.line.file] else _death(rank, sign.line, progress),
                 rank=rank,
-                host=topology.host(sign.line, rank) or sign.host,
+                host=host,
                 attempt=sign.line.attempt,
                 rule=sign.rule,
                 captures=sign.hit.captures,
@@ -81,6 +84,20 @@ def gather_candidates(
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     return [_with_outcome(candidate, progress) for candidate in found]
+
+
+# What Slurm's daemons write into a step's output is labelled with a task, but no rank said it.
+_SERVICE = re.compile(r"\b(?:slurmstepd|slurmd|srun)(?:-(?P<host>[\w.-]+))?: ")
+_LAUNCHER_FRAME = re.compile(
+    r"launcher/(?:launch|api|runner)\.py$|torch/distributed/(?:launch|run)\.py$|commands/launch\.py$|"
+    r"elastic/(?:agent|multiprocessing|launcher)/|multiprocessing/spawn\.py$"
+)
+
+
+def _is_wrapper(sign: Sign) -> bool:
+    """An exception that a launcher raised about its child says that a child died, not why."""
+    frames = sign.raised.frames if sign.raised else ()
+    return bool(frames) and _LAUNCHER_FRAME.search(frames[-1].path) is not None
 
 
 def _is_dated(reading: Reading) -> bool:

@@ -22,6 +22,10 @@ _WORK = re.compile(
     r"Rank (?P<rank>\d+)\]? .*?WorkNCCL\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)"
     r"(?:, (?:NumelIn|TensorShape)=(?P<shape>\[[^\]]*\]|\d+))?"
 )
+_FINGERPRINT = re.compile(
+    r"Rank (?P<rank>\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, TensorShape=(?P<shape>\[[^\]]*\]))?"
+)
 _ENQUEUED = re.compile(r"Rank (?P<rank>\d+)\].*?last enqueued NCCL work: (?P<seq>-?\d+)")
 
 
@@ -37,7 +41,7 @@ class Waiting:
 
 
 def waits(scene: Scene) -> list[Waiting]:
-    """The first collective that each rank's watchdog named."""
+    """The first collective that each rank's watchdog (or the debug wrapper's fingerprint) named."""
     found: dict[int, Waiting] = {}
     for reading in scene.readings:
         if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
@@ -48,6 +52,11 @@ def waits(scene: Scene) -> list[Waiting]:
                 found.setdefault(
                     rank, Waiting(rank, int(match["seq"]), match["op"], match["shape"] or "", line)
                 )
+            if "CollectiveFingerPrint(" in line.text:
+                for match in _FINGERPRINT.finditer(line.text[:16_384]):
+                    rank = int(match["rank"])
+                    seq, shape = int(match["seq"] or 0), match["shape"] or ""
+                    found.setdefault(rank, Waiting(rank, seq, match["op"], shape, line))
     return list(found.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from logtriage.localize.scene import Scene
 from logtriage.model import Line, Source, SourceRole
 
 _SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
+
+
+# `NCCL INFO Bootstrap : Using eth0:10.30.0.61<0>` and `NET/Socket : Using [0]eth0:10.30.0.61<0>`.
+_OWN_ADDRESS = re.compile(r"Using (?:\[\d+\])?[\w.-]+:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{6,39})<\d+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         hosts[host] += 1
     sizes = [int(size) for sign in scene.context if (size := sign.hit.capture("world_size")) and size.isdigit()]
     world = max(sizes, default=None)
+    addresses: dict[str, str] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            host = line.host or reading.source.host
+            if host and "NCCL INFO" in line.text and (match := _OWN_ADDRESS.search(line.text[:1024])):
+                addresses.setdefault(match[1], host)
     if world is not None and ranks and max(ranks) >= world:
         world = max(ranks) + 1
     return Topology(
@@ -95,7 +106,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         ranks=frozenset(ranks),
         hosts=tuple(sorted(hosts)),
         world_size=world,
-        host_of_address={},
+        host_of_address=addresses,
     )
 
 
