@@ -128,7 +128,8 @@ def test_the_level_is_read_where_the_logger_puts_it(text: str, level: Level | No
 
 def test_a_line_without_a_time_takes_the_one_before_of_its_own_rank() -> None:
     lines = read(
-        "[rank0]: 2026-11-29 16:00:00 INFO a\n[rank1]: 2026-11-29 16:00:05 INFO b\n[rank0]:   more of a\nplain\n"
+        "[rank0]: 2026-11-29 16:00:00 INFO a\n[rank1]: 2026-11-29 16:00:05 INFO b\n"
+        "[rank0]:   more of a\nplain\n"
     )
     assert lines[2].time == lines[0].time
     assert lines[3].time == lines[1].time
@@ -219,10 +220,34 @@ def test_any_bytes_are_lines_whose_text_stands_there(pieces: list[bytes]) -> Non
 
 
 _SCRAPS = st.sampled_from(
-    ["[rank1]:", "[default2]:", "(W pid=3) ", "3: ", "2026-11-29 16:00:00,1 ", "I1129 16:00:00.1 7 x.cc:1] ", "INFO ",
-     "[INFO]", "| rank 1 |", '{"msg": "', '"}', "\\n", "\r", "\x1b[1m", "[[[", "((((", "NCCL WARN ", "n1:1:2 [0] ",
-     "{", "Traceback (most recent call last):", "level=error ", "99:99:99", "<9>", "[ 1.0000]", "\udcff"]  # fmt: skip
-)  # fmt: skip
+    [
+        "[rank1]:",
+        "[default2]:",
+        "(W pid=3) ",
+        "3: ",
+        "2026-11-29 16:00:00,1 ",
+        "I1129 16:00:00.1 7 x.cc:1] ",
+        "INFO ",
+        "[INFO]",
+        "| rank 1 |",
+        '{"msg": "',
+        '"}',
+        "\\n",
+        "\r",
+        "\x1b[1m",
+        "[[[",
+        "((((",
+        "NCCL WARN ",
+        "n1:1:2 [0] ",
+        "{",
+        "Traceback (most recent call last):",
+        "level=error ",
+        "99:99:99",
+        "<9>",
+        "[ 1.0000]",
+        "\udcff",
+    ]
+)
 
 
 @given(st.lists(st.lists(_SCRAPS, max_size=8).map("".join), max_size=6))
@@ -233,14 +258,36 @@ def test_prefixes_in_any_order_are_survived(texts: list[str]) -> None:
         segments(plain(line.text.encode()))
 
 
-@pytest.mark.parametrize("unit", ["[", "(", "a.", "1:", "2026-11-29 ", "\x1b]", "{\"", "rank ", "[a] ", "x/s] ", " ",
-                                  "File \"", "12:34:56 ", "::", "a-", "\r", "it/s ", "INFO "])  # fmt: skip
-def test_a_long_hostile_line_costs_no_more_than_its_length(unit: str) -> None:
-    data = (unit * 400_000)[:400_000].encode()
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "[",
+        "(",
+        "a.",
+        "1:",
+        "2026-11-29 ",
+        "\x1b]",
+        '{"',
+        "rank ",
+        "[a] ",
+        "x/s] ",
+        " ",
+        'File "',
+        "12:34:56 ",
+        "::",
+        "a-",
+        "\r",
+        "it/s ",
+        "INFO ",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "2026-11-29 16:00:00 ", "[rank0]:"])
+def test_a_long_hostile_line_costs_no_more_than_its_length(unit: str, before: str) -> None:
+    data = (before + (unit * 400_000)[:400_000]).encode()
     begun = time.process_time()
     (line,) = read(data)[:1]
     segments(plain(data))
-    assert time.process_time() - begun < 3
+    assert time.process_time() - begun < 2
     assert len(line.text) <= 65_536 and len(line.message) <= 70_000
 
 

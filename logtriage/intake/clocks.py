@@ -69,7 +69,7 @@ def estimate_offsets(sightings: Sequence[Sighting], reference: str) -> list[Cloc
             continue
         step, reason = _offset(differences)
         offsets[file] = offsets[base] + step
-        if reason:
+        if reason and offsets[file]:
             through = "" if base == reference else f", through {base}"
             found.append(ClockOffset(file, offsets[file], reason + through))
         elif offsets[file]:

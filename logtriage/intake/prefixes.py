@@ -76,11 +76,11 @@ _PROGRAM_PID = re.compile(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
 _KERNEL = re.compile(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
 _CALLER = re.compile(r"\[ *[TC]\d{1,9}\] ?")
 _LEVEL_AHEAD = re.compile(
-    r"[ \t]*[\[|(<-]?[ \t]*(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug|critical|fatal))"
+    r"[ \t]{0,12}[\[|(<-]?[ \t]{0,12}(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug|critical|fatal))"
     r"(?=[\s\]|,:)>-]|$)"
 )
 _LEVEL_NEAR = re.compile(r"(?:(?<=[\s\[|,(<:-]))(" + _WORDS.split("|Info")[0] + r")(?=[\s\]|,:)>-]|$)")
-_LEVEL_END = re.compile(r"[\])>|,:]*[ \t]*(?:[-|:>]{1,2}[ \t]+)?")
+_LEVEL_END = re.compile(r"[\])>|,:]{0,4}[ \t]{0,20}(?:[-|:>]{1,2}[ \t]{1,20})?")
 _RANK_NEXT = re.compile(
     r"[\s|,:-]{0,4}(?:\[(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:/\d{1,6})?\]|\((?i:rank)[ _:=-]{0,2}(\d{1,6})\)"
     r"|(?<=\| )(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)|\|(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)"
@@ -98,7 +98,7 @@ _LOGFMT = re.compile(r"(?:time|ts|level|t|lvl)=")
 _LOGFMT_LEVEL = re.compile(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
 _LOGFMT_RANK = re.compile(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
 _LOGFMT_HOST = re.compile(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
-_SEPARATOR = re.compile(r"[\])>]*(?:(?:[ \t]*[-|:,][ \t]+)|:(?=\S))?")
+_SEPARATOR = re.compile(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S))?")
 
 
 def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
