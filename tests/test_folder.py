@@ -91,15 +91,34 @@ def test_empty_files_are_evidence(tmp_path: Path) -> None:
 def test_standard_input_is_a_source(tmp_path: Path) -> None:
     program = (
         "from logtriage.intake.folder import discover; from logtriage.intake.streams import stream;"
-        "found = discover('-'); print(found.sources[0].file, len(b''.join(stream(found.root, found.sources[0]))))"
+        "found = discover('-'); source = found.sources[0];"
+        "print(source.file, len(b''.join(stream(found.root, source))))"
     )
     done = subprocess.run([sys.executable, "-c", program], input=LOG, capture_output=True, check=True)
     assert done.stdout.split() == [b"stdin", str(len(LOG)).encode()]
 
 
+def test_empty_standard_input_is_nothing_to_read() -> None:
+    program = "from logtriage.intake.folder import discover; discover('-')"
+    done = subprocess.run([sys.executable, "-c", program], input=b"", capture_output=True)
+    assert b"NothingReadable: standard input was empty" in done.stderr
+
+
+def test_a_store_is_read_through_fsspec() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    for name in ("job/node0/rank0.log", "job/rank1.log", "job/.hidden/x.log"):
+        store.pipe_file(f"/{name}", LOG)
+    assert files(discover("memory://job")) == ["node0/rank0.log", "rank1.log"]
+    assert files(discover("memory://job/rank*.log")) == ["rank1.log"]
+    assert files(discover("memory://job/rank1.log")) == ["rank1.log"]
+    with pytest.raises(NothingReadable):
+        discover("memory://gone")
+
+
 def test_a_store_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(NothingReadable, match="pip install"):
+    with pytest.raises(NothingReadable, match="pip install fsspec s3fs"):
         discover("s3://bucket/job")
 
 
@@ -281,7 +300,7 @@ def test_no_bytes_crash_the_search(tmp_path: Path, data: bytes, name: str, magic
 
 
 KERNEL = b"[  12.000001] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
-BOX = b"| NVIDIA-SMI 550.54      Driver Version: 550.54     CUDA Version: 12.4 |\n+----+----+\n| GPU | 0 |\n+----+----+\n"
+BOX = b"| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA Version: 12.4 |\n+--+--+\n| GPU | 0 |\n+--+--+\n"
 ARGUMENTS = b"-------- arguments --------\n" + b"".join(
     b"  hidden_%d ........... %d\n" % (n, n) for n in range(70)
 )
@@ -352,9 +371,9 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(
         ("run.sh", b"#!/bin/bash\nexport A=1\ntorchrun train.py\n", SourceRole.ENVIRONMENT),
         (
             "agent.log",
-            b"W0101 10:00:00.1 90 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment variable\n"
-            b"E0101 10:00:09.1 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
-            b"local_rank: 2 (pid: 7) of binary: /usr/bin/python\n",
+            b"W0101 10:00:00.1 90 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment\n"
+            b"E0101 10:00:09.1 90 torch/distributed/elastic/multiprocessing/api.py:869] failed "
+            b"(exitcode: -9) local_rank: 2 (pid: 7) of binary: /usr/bin/python\n",
             SourceRole.LAUNCHER,
         ),
         (

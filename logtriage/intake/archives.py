@@ -103,7 +103,11 @@ def open_archive(path: Path) -> Archive | None:
     Raises StreamFault if it is one and nothing in it can be read, OSError if the file cannot be opened.
     """
     status = path.stat()
-    return _open(str(path), status.st_mtime_ns, status.st_size, os.getpid())
+    archive = _open(str(path), status.st_mtime_ns, status.st_size, os.getpid())
+    if archive is not None and not archive.path.exists():  # another process made the copy and has ended
+        _open.cache_clear()
+        archive = _open(str(path), status.st_mtime_ns, status.st_size, os.getpid())
+    return archive
 
 
 # The process is in the key because a zip keeps its file open: a forked child must not share the position.
@@ -276,14 +280,17 @@ def _leads_out(name: str, target: str) -> bool:
 
 def _tar_chunks(path: Path, member: Member, start: int) -> Iterator[bytes]:
     left = member.size - start
-    with path.open("rb") as file:
-        file.seek(member.offset + start)
-        while left > 0:
-            data = file.read(min(CHUNK, left))
-            if not data:
-                raise StreamFault(f"the archive is cut off inside this member ({left:,} bytes are missing)")
-            left -= len(data)
-            yield data
+    try:
+        with path.open("rb") as file:
+            file.seek(member.offset + start)
+            while left > 0:
+                data = file.read(min(CHUNK, left))
+                if not data:
+                    raise StreamFault(f"the archive is cut off inside this member ({left:,} bytes missing)")
+                left -= len(data)
+                yield data
+    except OSError as error:
+        raise StreamFault(f"the archive cannot be read: {error.strerror or error}") from error
 
 
 def _stored(path: Path) -> Iterator[bytes]:

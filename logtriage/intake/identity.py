@@ -59,6 +59,10 @@ def _bare_rotation(known: dict[str, Identity]) -> None:
 _COUNTED = re.compile(r"^(?P<base>[A-Za-z](?:[\w.-]*?[A-Za-z_.-])?)(?P<count>\d{1,6}|(?<=-)[a-z])$")
 
 
+# A job runs on machines of one kind or two; a folder of many numbered kinds is a collection.
+_MOST_KINDS = 3
+
+
 def _sibling_machines(known: dict[str, Identity]) -> None:
     """Machines that only their like beside them give away: n121 and n122, dsw-0 to dsw-3, mds-a and mds-b."""
     places: dict[str, list[tuple[str, str]]] = defaultdict(list)  # file -> (folder above, name)
@@ -74,11 +78,16 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
             if found := _COUNTED.match(name):
                 places[file].append((above, name))
                 groups[above, found["base"]].add(found["count"])
+    bases: dict[str, set[str]] = defaultdict(set)
+    for (above, base), counts in groups.items():
+        if _counts_machines(base, counts):
+            bases[above].add(base)
     machines = {
         (above, base + count)
-        for (above, base), counts in groups.items()
-        if _counts_machines(base, counts)
-        for count in counts
+        for above, found_bases in bases.items()
+        if len(found_bases) <= _MOST_KINDS
+        for base in found_bases
+        for count in groups[above, base]
     }
     named = {one.host for one in known.values() if one.host}
     for file, one in known.items():
@@ -92,13 +101,17 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
 
 
 def _counts_machines(base: str, counts: set[str]) -> bool:
-    if len(counts) < 2 or OTHER_WORD.search(base.rstrip("-_.")) or not base.rstrip("-_."):
+    word = base.rstrip("-_.")
+    # behind the number of a job stands a task or an array index
+    if len(counts) < 2 or not word or OTHER_WORD.search(word) or re.search(r"(?:^|[-_.])\d{3,}$", word):
         return False
     if not all(count.isdecimal() for count in counts):
         return _letters(counts) is not None and base.endswith("-")
     numbers = sorted(int(count) for count in counts)
     if base.endswith("-"):
-        return numbers[0] == 0 or numbers[0] >= 10 or any(count.startswith("0") for count in counts)
+        return (
+            numbers[0] == 0 or numbers[0] >= 10 or any(count[0] == "0" and len(count) < 4 for count in counts)
+        )
     return base[-1].isalpha() and all(len(count) > 1 for count in counts) and base == base.lower()
 
 

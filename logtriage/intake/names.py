@@ -74,8 +74,8 @@ def _moment(date: str) -> int:
 
 _RANK = re.compile(
     r"(?i)(?<![a-z])(?:(?:global|g|world|log|logs|train|trainer|stdout|stderr|output)[-_.]?)?"
-    r"(?:rank|process|proc|task|workerlog)"
-    r"[-_.:]?(?:id[-_.]?)?(?P<number>\d{1,6})(?![0-9a-z])"
+    r"(?:rank|process|proc|task|workerlog|driver_log)"
+    r"[-_.:=\[]?(?:id[-_.]?)?(?P<number>\d{1,6})(?![0-9a-z])"
 )
 _LOCAL = re.compile(
     r"(?i)(?<![a-z])(?:local[-_.]?rank|local[-_.]?process|lrank)[-_.:]?(?P<number>\d{1,4})(?!\d)"
@@ -114,7 +114,8 @@ _HOST_WORD = (
 )
 _HOST_NAME = re.compile(rf"(?i)^(?:{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})$")
 _HOST_PART = re.compile(
-    rf"(?i)(?<![a-z0-9])(?P<host>(?:[a-z][a-z0-9]*-)*{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?![a-z0-9-])"
+    rf"(?i)(?<![a-z0-9])(?P<host>(?:[a-z][a-z0-9]*-)*{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})"
+    r"(?=-\d{9,}(?!\d)|(?![a-z0-9-]))"  # behind it may stand the second at which it started
 )
 POD = re.compile(
     r"^(?P<base>[a-z0-9][a-z0-9.-]*-(?P<role>worker|launcher|master|chief|head|ps|driver|executor|w|replica|node|trainer))"
@@ -279,8 +280,11 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     return found["host"] if found else None
 
 
+_NO_HOST = re.compile(rf"{OTHER_WORD.pattern}|(?:^|[-_.])(?:{_MACHINE_LOG})$")
+
+
 def _looks_like_host(text: str) -> bool:
     if _HOST_NAME.match(text):
         return True
     bare = re.sub(r"[-_.]?\d+$", "", text)
-    return re.search(r"[a-z]", text, re.I) is not None and bare != text and not OTHER_WORD.search(bare)
+    return re.search(r"[A-Za-z]", text) is not None and bare != text and not _NO_HOST.search(bare)

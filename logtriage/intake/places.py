@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from logtriage.intake.archives import shown_name
 from logtriage.intake.compression import CHUNK
@@ -34,9 +35,9 @@ def local_paths(asked: Sequence[str], unreadable: list[Unreadable]) -> tuple[Pat
     if remote:
         if len(remote) < len(asked):
             raise NothingReadable(f"{remote[0]} cannot be mixed with local paths; ask about it alone")
-        return _spooled(remote)
+        return _spooled(remote, unreadable)
     given: list[Path] = []
-    for one in asked:
+    for one in (one.removeprefix("file://") for one in asked):
         path = Path(os.path.normpath(Path.cwd() / Path(one).expanduser()))
         if path.exists() or path.is_symlink():
             given.append(path)
@@ -60,54 +61,86 @@ def _is_stream(path: str) -> bool:
 
 
 def _is_address(path: str) -> bool:
-    return re.match(r"[a-z][a-z0-9+.-]+(::|://)", path) is not None
+    return re.match(r"(?!file://)[a-z][a-z0-9+.-]+(::|://)", path) is not None
 
 
 _spools: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
 
 
-def _spooled(remote: Sequence[str]) -> tuple[Path, list[Path]]:
+def _spooled(remote: Sequence[str], unreadable: list[Unreadable]) -> tuple[Path, list[Path]]:
     """Copies of standard input or of remote folders in a temporary folder."""
     spool = tempfile.TemporaryDirectory(prefix="logtriage-")
     _spools.append(spool)
     root = Path(spool.name)
-    for address in remote:
+    for number, address in enumerate(remote, 1):
         if _is_address(address):
-            _fetch(address, root)
-        elif address in ("-", "/dev/stdin"):
-            with (root / "stdin").open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy, CHUNK)
-        else:
-            with Path(address).open("rb") as pipe, (root / f"stdin-{Path(address).name}").open("wb") as copy:
-                shutil.copyfileobj(pipe, copy, CHUNK)
+            _fetch(address, root / str(number) if len(remote) > 1 else root, unreadable)
+            continue
+        place = root / ("stdin" if len(remote) == 1 else f"stdin-{number}")
+        try:
+            if address in ("-", "/dev/stdin"):
+                if sys.stdin is None:
+                    raise NothingReadable("standard input is closed")
+                _copy(sys.stdin.buffer, place)
+            else:
+                with Path(address).open("rb") as pipe:
+                    _copy(pipe, place)
+        except OSError as error:
+            raise NothingReadable(f"{address} cannot be copied to {root}: {error.strerror}") from error
+        if not place.stat().st_size:
+            raise NothingReadable("standard input was empty" if address == "-" else f"{address} was empty")
     return root, [root]
 
 
-def _fetch(address: str, root: Path) -> None:
+def _copy(pipe: BinaryIO, place: Path) -> None:
+    with place.open("wb") as copy:
+        shutil.copyfileobj(pipe, copy, CHUNK)
+
+
+_DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
+
+
+def _fetch(address: str, root: Path, unreadable: list[Unreadable]) -> None:
+    """Copies of the files below a remote address; those that cannot be copied are named.
+
+    Raises NothingReadable if the store cannot be reached or none could be copied.
+    """
     try:
         import fsspec  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
+        driver = _DRIVERS.get(address.split(":", 1)[0], "")
         raise NothingReadable(
-            f"{address} needs fsspec, which is not installed: pip install 'logtriage[remote]' "
-            "(and the driver of the store, such as s3fs or gcsfs)"
+            f"{address} needs fsspec, which is not installed: pip install {f'fsspec {driver}'.strip()}"
         ) from error
+    copied = 0
+    last = ""
     try:
         system, path = fsspec.core.url_to_fs(address)
-        if system.isdir(path):
-            base = path.rstrip("/")
-            files = [(name, name[len(base) :].lstrip("/")) for name in system.find(path)]
-        else:
-            files = [(name, name.rsplit("/", 1)[-1]) for name in system.glob(path) or [path]]
+        files: list[tuple[str, str]] = []
+        for match in system.glob(path) if glob.has_magic(path) else [path]:
+            above = match.rstrip("/") if match == path else match.rpartition("/")[0]
+            names = system.find(match) if system.isdir(match) else [match]
+            files += [(name, name[len(above) :] or name.rpartition("/")[2]) for name in names]
         for name, local in files[:MOST_FILES]:
             parts = [part for part in local.split("/") if part not in ("", ".", "..")]
             if not parts or any(part.startswith(".") for part in parts):
                 continue
             place = root.joinpath(*parts)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(name, str(place))
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                system.get_file(name, str(place))
+                copied += 1
+            except Exception as error:  # one object may be closed or gone
+                last = _told(error)
+                unreadable.append(Unreadable("/".join(map(shown_name, parts)), f"cannot be fetched: {last}"))
     except Exception as error:  # every store has its own exceptions
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise NothingReadable(f"{address} cannot be read: {reason}") from error
+        raise NothingReadable(f"{address} cannot be read: {_told(error)}") from error
+    if not copied:
+        raise NothingReadable(f"no file could be read at {address}{last and ': '}{last}")
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def candidates(root: Path, given: Iterable[Path], unreadable: list[Unreadable]) -> dict[str, Path]:

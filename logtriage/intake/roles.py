@@ -180,8 +180,8 @@ _KUBE_TABLE = re.compile(
     r"|^(?:FIRSTSEEN|COUNT)\s+.*\bREASON\b|^TIME\s+(?:NAMESPACE\s+)?TYPE\s+REASON\b"
 )
 _KUBE_FIELD = re.compile(
-    r"^(?:apiVersion|kind|metadata|status|spec|involvedObject): ?\S*$"
-    r"|^\s*-? *(?:apiVersion: \S+|lastTransitionTime:|containerStatuses:|conditions:"
+    r"^(?:apiVersion|kind|metadata|status|spec|items|involvedObject): ?\S*$"
+    r"|^\s*-? *(?:apiVersion: \S+$|kind: [A-Z][A-Za-z]+$|lastTransitionTime:|containerStatuses:|conditions:"
     r"|terminationGracePeriodSeconds:)"
 )
 _KUBE_DESCRIBED = re.compile(
@@ -221,7 +221,7 @@ _STATE_START = re.compile(
     r"|^\+-+ *(?:ROCm|npu-smi|HL-SMI|TPU)|^=+ ROCm|^\| (?:npu-smi|HL-SMI)|^Health Monitor Report"
     r"|^core file size|^open files "
     r"|^procs -+memory|^\s*inet6? \S+|^Adapter \d|^Device #\d|^smartctl |^timestamp\s+: |^Sensor"
-    r"|^nvidia-fabricmanager"
+    r"|^nvidia-fabricmanager|^[\w /#.-]+\| +(?:[\d.]+|0x[\da-f]+|na) +\| "
 )
 # A person's note of what was run: "$ df -h", "root@n1:~# nvidia-smi", "# ipmitool sel elist".
 _COMMAND = re.compile(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")

@@ -79,7 +79,7 @@ _SETTING = (
     re.compile(r"^(?:export |declare -x |set )?[A-Za-z_%][\w%()]*=.*"),  # environment
     re.compile(r"^[a-z]\w*(?:[./][\w*-]+)+ = .*"),  # sysctl
     re.compile(r"^\s*[\w./-]+ \.{3,} .*|^-+ (?:end of )?arguments -+$"),  # Megatron, DeepSpeed
-    re.compile(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^#|^-+ +-+$"),  # pip and conda list
+    re.compile(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^#|^-+ +-+$|^Package +"),  # pip and conda list
     re.compile(r"^\s*(?:- )?[\w./<>-]+:(?: .*)?$|^\s*- \S.*|^\s*#"),  # YAML
     re.compile(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
     re.compile(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|#)\b|^\s*\w+ = "),
