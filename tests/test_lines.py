@@ -38,13 +38,21 @@ def read(text: str | bytes, *, year: int | None = 2026, **facts: object) -> list
         ("2026-11-29 16:00:00,1: rank2[77][MainThread]: INFO: loop: ready", 2, "loop: ready"),
         ("[2026-11-29 16:00:00,1] [INFO] [log.py:9:dist] [Rank 6] ready", 6, "[log.py:9:dist] ready"),
         ("[E ProcessGroupNCCL.cpp:475] [Rank 7] Watchdog", 7, "ProcessGroupNCCL.cpp:475] [Rank 7] Watchdog"),
+        ("[E ProcessGroupNCCL.cpp:9] [PG ID 0 PG GUID 0(default_pg) Rank 7] x", 7, None),
+        ("[rank9]:[E114 15:00:25.103358676 ProcessGroupNCCL.cpp:9] [PG ID 2 PG GUID 3 Rank 1] x", 9, None),
+        ("[prterun-n1-7@1,3]<stdout>: hello", 3, "hello"),
+        ("[1,3][n1:77]<stderr>: hello", 3, "hello"),
+        ("2026-11-29 16:00:00,1 - Rank 3 - ready", 3, "ready"),
+        ("[Agent] 2026-11-29 16:00:00,1 [INFO] [rank3-restart1] ready", 3, "[Agent] ready"),
+        ("[Rank 3/8] [2026-11-29 16:00:00] [INFO]: ready", 3, "ready"),
         ("[process=2][thread=Main] hello", 2, "[thread=Main] hello"),
         ('{"ts": 1795968369.1, "rank": 4, "msg": "ready"}', 4, "ready"),
     ],
 )
-def test_a_prefix_names_the_writer(text: str, rank: int, message: str) -> None:
+def test_a_prefix_names_the_writer(text: str, rank: int, message: str | None) -> None:
     (line,) = read(text)
-    assert (line.rank, line.message) == (rank, message)
+    assert line.rank == rank
+    assert message is None or line.message == message
     assert line.text == text
 
 
@@ -57,6 +65,7 @@ def test_a_prefix_names_the_writer(text: str, rank: int, message: str) -> None:
         "2026-11-29 16:00:00,1 INFO lost connection, last message came from rank 3",
         "ERROR:launcher:Rank 0 crashed with exit code 1.",
         "3: not a label, only a list",
+        "[E ProcessGroupNCCL.cpp:9] [PG ID 2 PG GUID 3 Rank 1] a place in a group is no global rank",
         "[0]:",
         "[batch=2028/50000]:",
     ],
@@ -93,6 +102,8 @@ def test_nccl_lines_tell_host_and_pid_and_by_their_communicator_the_rank() -> No
     )
     assert [(line.host, line.pid, line.rank) for line in lines] == [("n1", 70, 9)] * 2
     assert lines[1].level is Level.WARNING and lines[1].message.startswith("NCCL WARN")
+    (line,) = read("[2026-11-29 16:00:00] n1:70:72 [3] plugin/net.cc:3 NCCL WARN no plugin")
+    assert (line.host, line.pid, line.level, line.time) == ("n1", 70, Level.WARNING, 1795968000.0)
 
 
 def test_a_local_rank_becomes_global_where_the_node_is_known() -> None:

@@ -44,10 +44,11 @@ class Columns:
 
 
 _WORDS = "DEBUG|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|SEVERE|TRACE|Info|Warning|Error"
-_RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6})?\](:?)")
+_RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
 _TEE = re.compile(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
 _TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
-_MPI = re.compile(r"\[(?:(?:[^\]\s,]{1,100}@)?\d+,)?(\d{1,6})\]<std\w{2,6}>: ?")
+# Open MPI: by job and rank, by rank alone, or with `[host:pid]` behind.
+_MPI = re.compile(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
 _SAGEMAKER = re.compile(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
 _MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
 _UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
@@ -57,15 +58,19 @@ _RAY = re.compile(
 _RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
 _RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
 _SRUN = re.compile(r" {0,5}(\d{1,6}):(?: |$)")
-_NCCL = re.compile(r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?NCCL )")
-_NCCL_LEVEL = re.compile(r"(?:\S{1,60} )?NCCL (INFO|WARN|TRACE|ABORT)")
+_NCCL = re.compile(
+    r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?(?:\S{1,60} )?NCCL )"
+)
+_NCCL_LEVEL = re.compile(r"(?:\S{1,60} ){0,2}NCCL (INFO|WARN|TRACE|ABORT)")
 _COMPOSER = re.compile(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
 _CRI = re.compile(r" std(?:out|err) [FP] ?")
 _PRIORITY = re.compile(r"<(\d{1,3})>")
 _FACILITY = re.compile(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
 _GLOG_END = re.compile(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
 _C10 = re.compile(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
-_PG = re.compile(r"\[(?:PG [^\]\[]{0,200}? ?)?Rank (\d{1,6})\]")
+_PG = re.compile(
+    r"\[(?:PG (?:ID )?0\b[^\]\[]{0,200}? |PG [^\]\[]{0,200}?default_pg[^\]\[]{0,60}? )?Rank (\d{1,6})\]"
+)
 _GROUP = re.compile(r"\[(?:PG [^\]\[]{0,200}?)\]")
 _LOCATION = re.compile(r"[\w./<>-]{1,200}:\d+\] ?")
 _RAY_END = re.compile(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
@@ -76,15 +81,17 @@ _PROGRAM_PID = re.compile(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
 _KERNEL = re.compile(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
 _CALLER = re.compile(r"\[ *[TC]\d{1,9}\] ?")
 _LEVEL_AHEAD = re.compile(
-    r"[ \t]{0,12}[\[|(<-]?[ \t]{0,12}(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug|critical|fatal))"
-    r"(?=[\s\]|,:)>-]|$)"
+    r"[ \t]{0,12}[\[|(<-]?[ \t]{0,12}(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug"
+    r"|critical|fatal))(?=[\s\]|,:)>-]|$)"
 )
 _LEVEL_NEAR = re.compile(r"(?:(?<=[\s\[|,(<:-]))(" + _WORDS.split("|Info")[0] + r")(?=[\s\]|,:)>-]|$)")
 _LEVEL_END = re.compile(r"[\])>|,:]{0,4}[ \t]{0,20}(?:[-|:>]{1,2}[ \t]{1,20})?")
 _RANK_NEXT = re.compile(
-    r"[\s|,:-]{0,4}(?:\[(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:/\d{1,6})?\]|\((?i:rank)[ _:=-]{0,2}(\d{1,6})\)"
+    r"[\s|,:-]{0,4}(?:\[(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:/\d{1,6}|-restart\d+)?\]"
+    r"|\((?i:rank)[ _:=-]{0,2}(\d{1,6})\)"
     r"|(?<=\| )(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)|\|(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)"
-    r"|rank=(\d{1,6})(?=[\s,|;\]])|RANK[ =:](\d{1,6})(?=[\s:|,\]]))[\s|:,-]{0,4}"
+    r"|rank=(\d{1,6})(?=[\s,|;\]])|RANK[ =:](\d{1,6})(?=[\s:|,\]])|(?i:rank)[ _:=-]{0,2}(\d{1,6})(?= - ))"
+    r"[\s|:,-]{0,4}"
 )
 RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
 RANK_NAME = re.compile(r"(\d{1,5}):([\w<>.]{1,100}:\d+ - )")
@@ -158,11 +165,7 @@ def _labels(text: str, position: int, columns: Columns, head: Head) -> int:
                     head.styles += ("host label",)
                     end = colon + (2 if text[colon + 1 : colon + 2] == " " else 1)
             if not end and " NCCL " in text[:250] and (match := _NCCL.match(text, position)):
-                head.host, head.pid = match[1], int(match[2])
-                head.styles += ("nccl",)
-                level = _NCCL_LEVEL.match(text, match.end())
-                if level:
-                    head.level = {"INFO": Level.INFO, "TRACE": Level.DEBUG}.get(level[1], Level.WARNING)
+                _nccl(text, match, head)
                 end = match.end()
             if not end and first in "kuldsa" and (match := _FACILITY.match(text, position)):
                 head.level = level_named(match[1])
@@ -191,6 +194,8 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             return match.end()
     if match := _MPI.match(text, position):
         head.rank = int(match[1])
+        if match[2] and match[2] != "unknown":
+            head.host, head.pid = match[2], int(match[3])
         head.styles += ("mpi",)
         return match.end()
     if match := _SAGEMAKER.match(text, position):
@@ -248,10 +253,21 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
     if match := _RAY_END.match(text, end):
         head.level, head.pid = LETTERS[match[1]], int(match[2])
         return match.end()
+    if " NCCL " in text and (match := _NCCL.match(text, end + 2 if text[end : end + 2] == "] " else end + 1)):
+        _nccl(text, match, head)
+        return match.end()
     if match := _TF_END.match(text, end):
         head.level = LETTERS[match[1]]
         return match.end()
     return _level(text, end, columns, head)
+
+
+def _nccl(text: str, match: re.Match[str], head: Head) -> None:
+    """Take host, pid and level from NCCL's `host:pid:thread [device] NCCL WARN`."""
+    head.host, head.pid = match[1], int(match[2])
+    head.styles += ("nccl",)
+    if level := _NCCL_LEVEL.match(text, match.end()):
+        head.level = {"INFO": Level.INFO, "TRACE": Level.DEBUG}.get(level[1], Level.WARNING)
 
 
 def _adopt(head: Head, inner: Head) -> None:
@@ -270,7 +286,7 @@ def _adopt(head: Head, inner: Head) -> None:
 def _process_group(text: str, position: int, head: Head) -> int:
     """The writer's rank of a process group's message, `file.cpp:12] [PG ID 0 … Rank 3] …`.
 
-    In a group other than the default one it is the rank within that group, so a prefix goes before it.
+    Only the default group counts its members as the job does; in others it is the place in that group.
     """
     location = _LOCATION.match(text, position)
     if location and head.rank is None and text.startswith("[", location.end()):
