@@ -283,6 +283,24 @@ def test_five_thousand_files_in_two_seconds(tmp_path: Path) -> None:
     assert [one.rank for one in found.sources] == list(range(5000))
 
 
+def test_copies_of_archives_are_gone_afterwards(tmp_path: Path) -> None:
+    write(tmp_path, "job/upload.tgz", data=tar_of({"a.log": LOG, "in.tgz": tar_of({"b.log": LOG})}))
+    (tmp_path / "tmp").mkdir()
+    program = (
+        "import sys, tempfile, pathlib; from logtriage.intake.folder import discover;"
+        "print(len(discover(sys.argv[1]).sources), len(list(pathlib.Path(tempfile.gettempdir()).rglob('*'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "job")],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        capture_output=True,
+        check=True,
+    )
+    sources, copies = map(int, done.stdout.split())
+    assert sources == 2 and copies > 1
+    assert not [path for path in (tmp_path / "tmp").rglob("*") if path.is_file()]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=600),
@@ -355,6 +373,10 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(
         ("args.txt", ARGUMENTS, SourceRole.ENVIRONMENT),
         ("args.log", ARGUMENTS + LOG * 20, SourceRole.MERGED),
         ("args.log", ARGUMENTS + b"RuntimeError: CUDA error: an illegal memory access\n", SourceRole.MERGED),
+        ("args.log", ARGUMENTS, SourceRole.MERGED),
+        ("rank0.txt", ARGUMENTS, SourceRole.WORKER),
+        ("stdout", b"1,2.5,0.1\n2,2.4,0.1\n3,2.3,0.1\n", SourceRole.MERGED),
+        ("memory_rank0.csv", b"step,mib\n1,2500\n2,2600\n3,2700\n", SourceRole.METRICS),
         (
             "config.json",
             b'{\n  "hidden_size": 4096,\n  "layers": [1, 2],\n  "type": "llama"\n}\n',

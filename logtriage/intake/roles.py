@@ -30,6 +30,21 @@ def _of_one_rank(file: str) -> bool:
 
 def content_role(file: str, sample: bytes) -> SourceRole | None:
     """The role that the content gives away, or None for the output of a job's processes."""
+    role = _role_of_lines(file, sample)
+    # What a process printed stays its output, even if it came no further than its own settings.
+    if role in (SourceRole.METRICS, SourceRole.ENVIRONMENT) and _is_output(file):
+        return None
+    return role
+
+
+def _is_output(file: str) -> bool:
+    name = file.rsplit("/", 1)[-1].lower()
+    if name.endswith((".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml")):
+        return False
+    return re.search(r"stdout|stderr|\.(?:out|err)(?:\.|$)", name) is not None or _of_one_rank(file)
+
+
+def _role_of_lines(file: str, sample: bytes) -> SourceRole | None:
     text = sample.decode("utf-8", "replace").lstrip("\ufeff")
     start = text.lstrip()
     if start[:1] in ("{", "["):

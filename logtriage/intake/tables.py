@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from logtriage.model import SourceRole
 
@@ -105,11 +106,13 @@ def settings_role(lines: list[str], whole: list[str], file: str) -> SourceRole |
     if re.search(r"(?i)\.(?:ya?ml|toml|ini|cfg|conf|env|py|sh|sbatch|slurm|md|ipynb)$", file):
         trouble = sum(_TROUBLE.search(line) is not None for line in lines)
         return SourceRole.ENVIRONMENT if trouble <= 0.1 * len(lines) else None
-    return SourceRole.ENVIRONMENT if _all_settings(lines) else None
+    # A file named as a log may hold nothing but the settings that a job printed before it died.
+    kinds = _SETTING[:3] if re.search(r"(?i)\.log(?:\.|$)", file) else _SETTING
+    return SourceRole.ENVIRONMENT if _all_settings(lines, kinds) else None
 
 
-def _all_settings(lines: list[str]) -> bool:
-    for at, pattern in enumerate(_SETTING):
+def _all_settings(lines: list[str], kinds: Sequence[re.Pattern[str]]) -> bool:
+    for at, pattern in enumerate(kinds):
         others = [line for line in lines if not pattern.match(line)]
         if len(others) <= 0.15 * len(lines) and len(lines) > (1 if at < 4 else 4):
             return not any(map(_TROUBLE.search, others if at < 4 else lines))
