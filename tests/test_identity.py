@@ -21,6 +21,8 @@ from logtriage.intake.identity import Identity, identify, identify_all
         ("worker-3.log", 3),
         ("process_1.log", 1),
         ("std_log_process_3.txt", 3),
+        ("70_driver_log_5.txt", 5),
+        ("rank=6.log", 6),
         ("logs-rank5.txt", 5),
         ("train.rank7.log", 7),
         ("rank.2/stdout", 2),
@@ -61,6 +63,8 @@ def test_a_word_makes_a_number_a_rank(file: str, rank: int) -> None:
         "python-core-worker-0123456789abcdef01234567_4411.log",
         "worker-0123456789abcdef0123456789abcdef0123456789abcdef01234567-01000000-4411.out",
         "node_rank_1.log",
+        "job-worker-train.log",
+        "rag-retrieval-notes.log",
         "scontrol-show-job-3.txt",
     ],
 )
@@ -71,6 +75,8 @@ def test_other_numbers_are_no_ranks_and_no_machines(file: str) -> None:
 
 def test_runs_beside_each_other_are_no_machines() -> None:
     for names in (
+        ["slurm-4812-0.out", "slurm-4812-1.out"],
+        ["x-0001.log", "x-0016.log"],
         ["run-10.log", "run-11.log"],
         ["fold0.log", "fold1.log"],
         ["pp0.log", "pp1.log"],
@@ -100,6 +106,9 @@ def test_runs_beside_each_other_are_no_machines() -> None:
         ("pt-7x-master-0.log", "pt-7x-master-0"),
         ("t1v-n-0a1b2c3d-w-3.log", "t1v-n-0a1b2c3d-w-3"),
         ("mixtral-2-x7k2p.log", "mixtral-2-x7k2p"),
+        ("trainer-7d9f8b6c5d-x7k2p.log", "trainer-7d9f8b6c5d-x7k2p"),
+        ("ray-x-worker-group-gpu-x7k2p.log", "ray-x-worker-group-gpu-x7k2p"),
+        ("algo-2-1700000000.log", "algo-2"),
         ("ip-10-0-3-17.log", "ip-10-0-3-17"),
         ("10.71.4.9.log", "10.71.4.9"),
         ("slurm-4812-gpu07.out", "gpu07"),

@@ -119,10 +119,15 @@ _HOST_PART = re.compile(
 )
 POD = re.compile(
     r"^(?P<base>[a-z0-9][a-z0-9.-]*-(?P<role>worker|launcher|master|chief|head|ps|driver|executor|w|replica|node|trainer))"
-    r"(?:-(?P<number>\d{1,5}))?(?P<hash>-[a-z0-9]{5}(?=$))?$"
+    r"(?:-(?P<number>\d{1,5}))?(?P<hash>-[bcdfghjklmnpqrstvwxz2456789]{5})?$"
+)
+# name-template hash-random end, of a Deployment; Kubernetes draws random ends from letters without vowels
+_REPLICA_POD = re.compile(
+    r"^[a-z0-9][a-z0-9.-]*-[bcdf0-9]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$"
+    r"|^[a-z0-9][a-z0-9.-]*-(?:worker|head)(?:-?group)?-[a-z-]*[bcdfghjklmnpqrstvwxz2456789]{5}$"
 )
 INDEXED_POD = re.compile(
-    r"^(?P<base>[a-z0-9][a-z0-9.-]*?)-(?P<number>\d{1,5})-(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{5}$"
+    r"^(?P<base>[a-z0-9][a-z0-9.-]*?)-(?P<number>\d{1,5})-[bcdfghjklmnpqrstvwxz2456789]{5}$"
 )
 _FQDN = re.compile(r"(?i)^[a-z][a-z0-9-]*\d[a-z0-9-]*(?:\.[a-z0-9-]+){2,}$")
 _FOLDER_WORD = re.compile(
@@ -270,10 +275,15 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     inner = found["host"] if found else stem
     if _HOST_NAME.match(inner) or _FQDN.match(inner):
         return inner
-    if (pod := POD.match(inner)) and (pod["number"] or pod["hash"]):
-        return inner
-    if INDEXED_POD.match(inner) and not OTHER_WORD.search(inner.rsplit("-", 2)[0]):
-        return inner
+    pod_name = re.sub(r"^(?:logs?|stdout|stderr)[-_.]|[-_.](?:logs?|stdout|stderr)$", "", stem)
+    pod = POD.match(pod_name)
+    indexed = INDEXED_POD.match(pod_name)
+    if (
+        (pod and (pod["number"] or pod["hash"]))
+        or _REPLICA_POD.match(pod_name)
+        or (indexed and not OTHER_WORD.search(indexed["base"]))
+    ):
+        return pod_name
     if (found := _SLURM_HOST.match(base)) and (base.startswith("slurm") or _HOST_NAME.match(found["host"])):
         return found["host"]
     found = _HOST_PART.search(stem)
