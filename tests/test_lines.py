@@ -43,6 +43,8 @@ def read(text: str | bytes, *, year: int | None = 2026, **facts: object) -> list
         ("[prterun-n1-7@1,3]<stdout>: hello", 3, "hello"),
         ("[1,3][n1:77]<stderr>: hello", 3, "hello"),
         ("2026-11-29 16:00:00,1 - Rank 3 - ready", 3, "ready"),
+        ("2026-11-29 16:00:00,1 [rank5] INFO ready", 5, "ready"),
+        ("2026-11-29 16:00:00 | rank 5 | INFO | ready", 5, "ready"),
         ("[Agent] 2026-11-29 16:00:00,1 [INFO] [rank3-restart1] ready", 3, "[Agent] ready"),
         ("[Rank 3/8] [2026-11-29 16:00:00] [INFO]: ready", 3, "ready"),
         ("[process=2][thread=Main] hello", 2, "[thread=Main] hello"),
@@ -92,7 +94,20 @@ def test_a_launchers_host_labels_give_the_host() -> None:
     lines = read("".join(f"gpu-{index % 2}: step {index}\n" for index in range(12)))
     assert {line.host for line in lines} == {"gpu-0", "gpu-1"}
     assert lines[0].message == "step 0"
+    few = "gpu-0: a\ngpu-0: b\ngpu-0: c\ngpu-11: d\n"
+    assert [line.host for line in read(few)] == ["gpu-0", "gpu-0", "gpu-0", "gpu-11"]
     assert {line.host for line in read("ValueError: a\nwarning: b\n" * 6)} == {None}
+
+
+def test_cluster_tools_prefixes_give_host_and_pid() -> None:
+    (line,) = read("(worker1, rank=1, pid=77, ip=10.0.0.3) ready")
+    assert (line.rank, line.pid, line.host, line.message) == (None, 77, "10.0.0.3", "ready")
+    (line,) = read("[pod/job-worker-0/pytorch] 2026-11-29T16:00:00Z ready")
+    assert (line.host, line.message) == ("job-worker-0", "ready")
+    (line,) = read("2026-11-29T16:00:00.000000+00:00 n1 kernel: [  100.000000] NVRM: Xid")
+    assert (line.host, line.message) == ("n1", "NVRM: Xid")
+    (line,) = read("[n1:77] *** Process received signal ***")
+    assert (line.host, line.pid) == ("n1", 77)
 
 
 def test_nccl_lines_tell_host_and_pid_and_by_their_communicator_the_rank() -> None:
@@ -130,6 +145,10 @@ def test_a_local_rank_becomes_global_where_the_node_is_known() -> None:
         ('time="2026-11-29T16:00:00Z" level=error msg="bad"', Level.ERROR),
         ('{"time": "2026-11-29T16:00:00Z", "severity": "ERROR", "message": "bad"}', Level.ERROR),
         ("[NeMo W 2026-11-29 16:00:00 manager:2] odd", Level.WARNING),
+        ("[2026-11-29T16:00:00.100] error: Nodes n1 not responding", Level.ERROR),
+        ("[ERROR] HCCL(77,python):2026-11-29-16:00:00.100.200 [link.cc:7] bad", Level.ERROR),
+        ("[11/29/26 16:00:00] WARNING  odd                 a.py:1", Level.WARNING),
+        ("                    ERROR    bad                 a.py:2", Level.ERROR),
         ("the ERROR rate is 0.3", None),
     ],
 )
@@ -209,6 +228,16 @@ def test_rules_see_the_lines_of_a_json_record_and_its_other_fields() -> None:
     assert segments(text) == ["worker died", "Traceback", "KeyError: 'a'", "exitcode=-9"]
     assert segments("a\rb\r") == ["a", "b"]
     assert segments('{"loss": 1.0}') == ['{"loss": 1.0}']
+
+
+def test_an_exception_that_is_a_json_object_reads_like_python_prints_it() -> None:
+    record = {
+        "level": {"name": "ERROR"},
+        "message": "oops",
+        "exception": {"type": "ValueError", "value": "bad"},
+    }
+    (line,) = read(json.dumps({"text": "formatted", "record": record | {"extra": {"rank": 2}}}))
+    assert (line.rank, line.level, line.message) == (2, Level.ERROR, "oops\nValueError: bad")
 
 
 def test_process_is_a_rank_only_where_it_counts_from_zero() -> None:

@@ -28,6 +28,7 @@ NOON = calendar.timegm((2026, 11, 29, 12, 5, 9))
         ("I1129 12:05:09.250000 123 server.cc:1] ready", 0.25, "glog"),
         ("[W1129 12:05:09.250000000 socket.cpp:207] ready", 0.25, "glog"),
         ("I20261129 12:05:09.250000 123 server.cc:1] ready", 0.25, "glog"),
+        (f"I0000 00:00:{NOON}.250000    77 executor.cc:1015] ready", 0.25, "glog"),
         ("Nov 29 12:05:09 gpu-a kernel: [9617.69] ready", 0.0, "syslog"),
         ("[Sun Nov 29 12:05:09 2026] ready", 0.0, "ctime"),
         ("Sun Nov 29 12:05:09 UTC 2026", 0.0, "ctime"),

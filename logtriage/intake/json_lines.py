@@ -33,7 +33,6 @@ _NESTED = (
 _NESTED_SET = frozenset(_NESTED)
 _HOSTS_SET = frozenset(_HOSTS)
 _EXCEPTIONS_SET = frozenset(_EXCEPTIONS)
-_EXCEPTION_PARTS = ("type", "value", "message", "msg", "traceback", "stack")
 _LIMIT = 1_000_000
 _UNESCAPED = re.compile(r"[\r\n]+")
 
@@ -122,8 +121,7 @@ def _texts(flat: dict[str, Any], names: tuple[str, ...], used: set[str], *, firs
     for name in names:
         value = flat.get(name)
         if isinstance(value, dict):
-            inner = [value[k] for k in _EXCEPTION_PARTS if value.get(k)]
-            value = "\n".join(str(part) for part in inner)
+            value = _of_object(value)
         elif isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             value = "\n".join(value)
         elif isinstance(value, list) and value and all(type(p) is int and 0 <= p < 256 for p in value):
@@ -134,6 +132,16 @@ def _texts(flat: dict[str, Any], names: tuple[str, ...], used: set[str], *, firs
             if first_only:
                 break
     return "\0".join(found)
+
+
+def _of_object(exception: dict[str, Any]) -> str:
+    """An exception that is an object of its own: type, text and traceback as far as they are there."""
+    kind, trace = exception.get("type"), exception.get("traceback") or exception.get("stack")
+    told = [exception[name] for name in ("value", "message", "msg") if isinstance(exception.get(name), str)]
+    named = ": ".join([kind, *told[:1]] if isinstance(kind, str) else told[:1])
+    if not isinstance(trace, str):
+        return named
+    return trace if named in trace else f"{trace}\n{named}"
 
 
 def _time(flat: dict[str, Any], used: set[str], year: int | None) -> Stamp | None:

@@ -162,6 +162,9 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         if not _NO_HOST.match(name)
         and (name == source.host or (count >= 3 and not name.isdigit() and re.search(r"\d|-", name)))
     )
+    # Of a numbered row of hosts, each belongs to it, however little it says.
+    shapes = {re.sub(r"\d+", "0", name) for name in known if name != source.host}
+    known |= {name for name in hosts if re.sub(r"\d+", "0", name) in shapes}
     if sum(hosts[name] for name in known) * 3 < total:
         known = frozenset(name for name in known if name == source.host)
     words = sum(bool(RANK_WORD.match(head.message)) for head in heads)

@@ -55,6 +55,10 @@ _UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
 _RAY = re.compile(
     r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
 )
+# SkyPilot's rank, set off by commas, counts nodes: only pid and address are taken.
+_SKYPILOT = re.compile(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
+_POD = re.compile(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
+_LOWER_LEVEL = re.compile(r"\]? (error|fatal|warning|info|debug)\d?: ")
 _RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
 _RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
 _SRUN = re.compile(r" {0,5}(\d{1,6}):(?: |$)")
@@ -94,6 +98,7 @@ _RANK_NEXT = re.compile(
     r"[\s|:,-]{0,4}"
 )
 RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+_RANK_WORDS = re.compile(r"(?i:rank)[ _=]{0,2}(\d{1,6})")
 RANK_NAME = re.compile(r"(\d{1,5}):([\w<>.]{1,100}:\d+ - )")
 _LOGGER_BRACKETS = re.compile(r"(?:\[[^\[\]\n]{1,100}\] ?){1,2}(?=\[(?i:rank)[ _:=-]{0,2}\d)")
 _NAME = re.compile(r"\[[A-Za-z][^\[\]\n]{0,60}\] (?=[\d\[])")
@@ -101,6 +106,7 @@ _SUBMITIT = re.compile(r"submitit ([A-Z]{4,8}) \((?=\d)")
 _SUBMITIT_JOB = re.compile(
     r"JobEnvironment\(.{0,100}?hostname=([\w.-]{1,100}),.{0,200}?\bglobal_rank=(\d{1,6})"
 )
+_RICH = re.compile(r" {9,24}(DEBUG|INFO|WARNING|ERROR|CRITICAL) {1,5}(?=\S)")
 _LOGFMT = re.compile(r"(?:time|ts|level|t|lvl)=")
 _LOGFMT_LEVEL = re.compile(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
 _LOGFMT_RANK = re.compile(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
@@ -117,7 +123,11 @@ def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
         ahead = position
         while ahead < len(text) and text[ahead] in " \t":
             ahead += 1
-        if ahead < len(text) and (text[ahead] == "[" or text[ahead].isdigit()):
+        if match := _RICH.match(text, position):
+            # rich leaves the time out where it is that of the record before.
+            head.level = level_named(match[1])
+            position = match.end()
+        elif ahead < len(text) and (text[ahead] == "[" or text[ahead].isdigit()):
             position = _time(text, ahead, position, columns, year, head)
     else:
         position = _time(text, position, position, columns, year, head)
@@ -146,6 +156,10 @@ def _labels(text: str, position: int, columns: Columns, head: Head) -> int:
             elif match := _RANK_PAREN.match(text, position):
                 head.rank = int(match[1])
                 head.styles += ("rank paren",)
+                end = match.end()
+            elif match := _SKYPILOT.match(text, position):
+                head.pid = int(match[1])
+                head.host = match[2] or head.host
                 end = match.end()
             elif match := _RAY_NODE.match(text, position):
                 end = match.end()
@@ -185,6 +199,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         return end + 1 if text[end : end + 1] == " " else end
     following = text[position + 1 : position + 2]
     if following.isalpha():
+        if match := _POD.match(text, position):
+            head.host = match[1]
+            return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])
             head.styles += ("tee",)
@@ -239,7 +256,8 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
         inner = read_head(text[match.end() :], columns, year)
         _adopt(head, inner)
         return len(text)
-    if (stamp.kind == "syslog" or columns.syslog_host) and (match := _SYSLOG_HOST.match(text, end)):
+    is_syslog = stamp.kind == "syslog" or columns.syslog_host or text.find(" kernel: ", end, end + 110) > 0
+    if is_syslog and (match := _SYSLOG_HOST.match(text, end)):
         head.host = match[1]
         head.styles += ("syslog",)
         end = match.end()
@@ -313,6 +331,9 @@ def _level(text: str, end: int, columns: Columns, head: Head) -> int:
             level = near
             if len(words) == 1 and words[0].isdigit() and len(words[0]) < 11:
                 head.pid = int(words[0])
+            elif rank := _RANK_WORDS.fullmatch(" ".join(words)):
+                head.rank = int(rank[1])
+                head.styles += ("rank column",)
             elif words:
                 kept = between.strip(" \t-|:,[](){}") + " "
     if level is not None:
@@ -320,6 +341,8 @@ def _level(text: str, end: int, columns: Columns, head: Head) -> int:
         end_match = _LEVEL_END.match(text, level.end(1))
         end = end_match.end() if end_match else level.end(1)
     else:
+        if lower := _LOWER_LEVEL.match(text, end):
+            head.level = level_named(lower[1])
         separator = _SEPARATOR.match(text, end)
         end = separator.end() if separator else end
         # One blank parts a time from what follows; more of them belong to an indented body line.

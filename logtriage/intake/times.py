@@ -61,6 +61,8 @@ _NUMERIC_DAY = re.compile(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
 _EPOCH = re.compile(r"(\d{9,10}\.\d{1,9}|1\d{12})(?![\w.])")
 _TIME = re.compile(_CLOCK + r"(?![\d:<])(?! ?<)")
+# What absl writes before it is set up: the seconds since 1970 in the place of the seconds.
+_EARLY_ABSL = re.compile(r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})")
 _GLOG = re.compile(r"[IWEFDVC](\d{8}|\d{3,4}) +" + _CLOCK)
 _SYSLOG = re.compile(
     _WEEKDAY
@@ -192,6 +194,11 @@ def _read_glog(match: re.Match[str], year: int | None) -> Stamp | None:
     return _stamp(match, "glog", day, _of_day(hour, minute, second, fraction), has_year=has_year)
 
 
+def _read_early_absl(match: re.Match[str], year: int | None) -> Stamp | None:
+    seconds = epoch_seconds(float(match[1]))
+    return None if seconds is None else Stamp(seconds, match.start(), match.end(), "glog", True, True, True)
+
+
 def _read_syslog(match: re.Match[str], year: int | None) -> Stamp | None:
     month, day, early, hour, minute, second, fraction, half, zone, late = match.groups()
     years = early or late
@@ -220,6 +227,7 @@ _FROM_DIGIT: tuple[_Reading, ...] = (
     (_EPOCH, _read_epoch),
     (_KMSG, _read_kmsg),
 )
+_FROM_GLOG: tuple[_Reading, ...] = ((_GLOG, _read_glog), (_EARLY_ABSL, _read_early_absl))
 _FROM_LETTER: tuple[_Reading, ...] = ((_SYSLOG, _read_syslog), (_DAY_MONTH, _read_day_month))
 
 
@@ -246,7 +254,7 @@ def time_at(text: str, position: int, *, year: int | None = None) -> Stamp | Non
     if "0" <= first <= "9":
         readings = _FROM_DIGIT
     elif first in "IWEFDVC" and position + 1 < size and text[position + 1].isdigit():
-        readings = ((_GLOG, _read_glog),)
+        readings = _FROM_GLOG
     elif first in "JFMASONDTW":
         readings = _FROM_LETTER
     else:
