@@ -7,10 +7,12 @@ is spent on the heads and tails of files and around the places that the pass fou
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from logtriage.intake.layout import learn_layout
@@ -69,7 +71,11 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
         if tail < 64 << 20:  # seeking far into a compressed file costs more than it tells
             head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
             seen.update(_YEAR.findall(head + b"\n" + end))
-    return int(seen.most_common(1)[0][0]) if seen else None
+    if seen:
+        return int(seen.most_common(1)[0][0])
+    with contextlib.suppress(OSError):  # no line says it: the year in which the folder was written
+        return datetime.fromtimestamp(root.stat().st_mtime, UTC).year
+    return None
 
 
 def _read(

@@ -52,11 +52,14 @@ def gather_candidates(
     """All candidates of a job in file order: rule hits (one a line, one a traceback) and process exits."""
     found: list[Candidate] = []
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
+    introduced = {reading.source.file: _introduced_ranks(reading) for reading in scene.readings}
     for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
         rank = None if service else topology.rank(sign.line, sign.rank)
+        if rank is None and sign.raised is not None:
+            rank = introduced[sign.line.file].get(sign.line.number)
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         found.append(
             Candidate(
@@ -98,6 +101,23 @@ def _is_wrapper(sign: Sign) -> bool:
     """An exception that a launcher raised about its child says that a child died, not why."""
     frames = sign.raised.frames if sign.raised else ()
     return bool(frames) and _LAUNCHER_FRAME.search(frames[-1].path) is not None
+
+
+# Lines by which a parent introduces the traceback of a child.
+_INTRODUCED = re.compile(r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)")
+
+
+def _introduced_ranks(reading: Reading) -> dict[int, int]:
+    """Line number to rank, for the lines that follow `-- Process 0 terminated with the following error:`."""
+    ranks: dict[int, int] = {}
+    current: tuple[int, int] | None = None
+    for line in reading.lines:
+        found = _INTRODUCED.search(line.text[:400])
+        if found:
+            current = (int(found["rank"] or found["world"]), line.number)
+        elif current is not None and line.number - current[1] < 200:
+            ranks[line.number] = current[0]
+    return ranks
 
 
 def _is_dated(reading: Reading) -> bool:

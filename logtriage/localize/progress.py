@@ -52,12 +52,21 @@ class Progress:
         return max(times, default=None)
 
     def steps_after(self, line: Line) -> int:
-        """How many progress lines the writer of `line` (its rank, or its file) wrote after it."""
-        found = 0
-        for (file, rank), numbers in self._lines_by_writer.items():
-            if file == line.file and (rank == line.rank or line.rank is None or rank is None):
-                found += len(numbers) - bisect.bisect_right(numbers, line.number)
-        return found
+        """How many progress lines the writer of `line` wrote after it.
+
+        The writer is the line's rank. Where the line names none, any rank of the file may have written
+        it, so the rank with the fewest later steps counts.
+        """
+        after = {
+            rank: len(numbers) - bisect.bisect_right(numbers, line.number)
+            for (file, rank), numbers in self._lines_by_writer.items()
+            if file == line.file
+        }
+        if line.rank is not None and line.rank in after:
+            return after[line.rank]
+        if line.rank is not None and any(rank is not None for rank in after):
+            return 0
+        return min(after.values(), default=0)
 
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}

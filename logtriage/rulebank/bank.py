@@ -179,11 +179,21 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
         examples=tuple(_example(item) for item in _items(entry, "examples")),
         counterexamples=_texts(entry, "counterexamples"),
         marks=_one_of(Mark, entry["marks"], "marks") if entry.get("marks") else None,
-        voids=bool(entry.get("voids", False)),
+        voids=_voids(entry.get("voids", False)),
         framework=entry.get("framework"),
         file=file,
         line=line,
     )
+
+
+def _voids(value: Any) -> str:
+    if value in (False, None, ""):
+        return ""
+    if value is True or value == "line":
+        return "line"
+    if value == "phrase":
+        return "phrase"
+    raise ValueError(f"voids is {value!r}, but must be true, line or phrase")
 
 
 def _one_of(kind: type[_Choice], value: Any, name: str) -> _Choice:

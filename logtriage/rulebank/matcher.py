@@ -54,10 +54,12 @@ class Matcher:
     def match(self, text: str, where: SourceRole | None = None) -> list[Hit]:
         """The hits on one piece of text, strongest first, at most one for each rule.
 
-        A line that a `voids` rule knows to be harmless keeps only its context hits.
+        A line that a `voids` rule knows to be harmless keeps only its context and progress hits; a
+        rule that voids a phrase takes only the hits that overlap it.
         """
         found: list[Hit] = []
-        void = False
+        spans: list[tuple[int, int]] = []
+        voided: list[tuple[int, int]] = []
         for index in self._patterns.Match(text) or ():  # None where nothing matches
             rule = self.bank.rules[index]
             if rule.where and where is not None and where not in rule.where:
@@ -65,11 +67,18 @@ class Matcher:
             match: Any = pattern_of(rule.pattern).search(text)
             if match is None:
                 continue
-            void = void or rule.voids
+            if rule.voids:
+                voided.append(match.span() if rule.voids == "phrase" else (0, len(text)))
+            spans.append(match.span())
             captures = tuple((name, value) for name, value in match.groupdict().items() if value is not None)
             found.append(Hit(rule, captures))
-        if void:
-            found = [hit for hit in found if hit.rule.role in (Role.CONTEXT, Role.PROGRESS)]
+        if voided:
+            found = [
+                hit
+                for hit, (start, stop) in zip(found, spans, strict=True)
+                if hit.rule.role in (Role.CONTEXT, Role.PROGRESS)
+                or not any(start < end and begin < stop for begin, end in voided)
+            ]
         found.sort(key=lambda hit: (_STRENGTH_ORDER[hit.rule.strength], hit.rule.id))
         return found
 

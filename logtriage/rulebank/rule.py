@@ -62,7 +62,7 @@ class Rule:
     examples: tuple[Example, ...] = ()
     counterexamples: tuple[str, ...] = ()
     marks: Mark | None = None
-    voids: bool = False
+    voids: str = ""  # "line": no other hit of the line counts; "phrase": none that overlaps the match
     framework: str | None = None
     file: str = ""
     line: int = 0
