@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.json_lines import read_json
-from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, Columns, Head, read_head
+from logtriage.intake.labels import Columns, Head
+from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
 from logtriage.model import Source, SourceRole

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from logtriage.intake.json_lines import JsonRecord, read_json
+from logtriage.intake.labels import Columns, Head
 from logtriage.intake.layout import Layout
-from logtriage.intake.prefixes import Columns, Head, read_head
+from logtriage.intake.prefixes import read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY, Stamp, inner_time
 from logtriage.model import Level, Line, Source

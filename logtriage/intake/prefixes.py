@@ -8,68 +8,15 @@ another rank as often as of the writer.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
-from dataclasses import dataclass
 
+from logtriage.intake.labels import NCCL, Columns, Head, read_labels, read_nccl
 from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
-from logtriage.intake.times import Stamp, inner_time, time_at
-from logtriage.model import Level
-
-
-@dataclass(slots=True)
-class Head:
-    """What was read before the message; `message` is the rest. `local` is a rank within its node."""
-
-    rank: int | None = None
-    local: int | None = None
-    host: str | None = None
-    pid: int | None = None
-    level: Level | None = None
-    stamp: Stamp | None = None
-    uptime: float | None = None  # seconds since boot, where the kernel's own clock stands beside
-    message: str = ""
-    styles: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which doubtful prefixes a file really uses; without that knowledge they are taken for text."""
-
-    srun_labels: bool = False  # `3: `
-    tee_numbers: bool = False  # `[3]:`
-    rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
-    rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
-    syslog_host: bool = False  # `<ISO time> host program[pid]: `
-    host_labels: Set[str] = frozenset()  # `host: `
-
+from logtriage.intake.times import inner_time, time_at
 
 _WORDS = "DEBUG|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|SEVERE|TRACE|Info|Warning|Error"
-_RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
-_TEE = re.compile(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
-_TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
-# Open MPI: by job and rank, by rank alone, or with `[host:pid]` behind.
-_MPI = re.compile(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
-_SAGEMAKER = re.compile(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
-_MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
-_UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
-_RAY = re.compile(
-    r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
-)
-# SkyPilot's rank, set off by commas, counts nodes: only pid and address are taken.
-_SKYPILOT = re.compile(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
-_POD = re.compile(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 _LOWER_LEVEL = re.compile(r"\]? (error|fatal|warning|info|debug)\d?: ")
-_RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
-_RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
-_SRUN = re.compile(r" {0,5}(\d{1,6}):(?: |$)")
-_NCCL = re.compile(
-    r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?(?:\S{1,60} )?NCCL )"
-)
-_NCCL_LEVEL = re.compile(r"(?:\S{1,60} ){0,2}NCCL (INFO|WARN|TRACE|ABORT)")
 _COMPOSER = re.compile(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
 _CRI = re.compile(r" std(?:out|err) [FP] ?")
-_PRIORITY = re.compile(r"<(\d{1,3})>")
-_FACILITY = re.compile(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
 _GLOG_END = re.compile(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
 _C10 = re.compile(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
 _PG = re.compile(
@@ -117,7 +64,7 @@ _SEPARATOR = re.compile(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S)
 def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
     """Read the prefixes of one line without terminal escapes, from the left, as far as they go."""
     head = Head()
-    position = _labels(text, 0, columns, head)
+    position = read_labels(text, 0, columns, head)
     if head.stamp is None and text[position : position + 1] in (" ", "\t"):
         # An indented line is a body line unless a time follows, as in " [2026-01-02 03:04:05] iteration".
         ahead = position
@@ -133,97 +80,6 @@ def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
         position = _time(text, position, position, columns, year, head)
     head.message = text[position:] if not head.message else head.message + text[position:]
     return head
-
-
-def _labels(text: str, position: int, columns: Columns, head: Head) -> int:
-    """Read prefixes that launchers put before a process's line; they may nest."""
-    size = len(text)
-    for _ in range(6):
-        if position >= size:
-            return position
-        first = text[position]
-        end = 0
-        if first == "[":
-            end = _bracket(text, position, columns, head)
-        elif first == "(":
-            if match := _RAY.match(text, position):
-                if match[1]:
-                    head.rank = int(match[1])
-                head.pid = int(match[2])
-                head.host = match[3] or head.host
-                head.styles += ("ray",)
-                end = match.end()
-            elif match := _RANK_PAREN.match(text, position):
-                head.rank = int(match[1])
-                head.styles += ("rank paren",)
-                end = match.end()
-            elif match := _SKYPILOT.match(text, position):
-                head.pid = int(match[1])
-                head.host = match[2] or head.host
-                end = match.end()
-            elif match := _RAY_NODE.match(text, position):
-                end = match.end()
-        elif first == "<":
-            if match := _PRIORITY.match(text, position):
-                head.level = SYSLOG_LEVELS[int(match[1]) & 7]
-                end = match.end()
-        else:
-            if columns.srun_labels and position == 0 and (match := _SRUN.match(text, 0)):
-                head.rank = int(match[1])
-                head.styles += ("srun",)
-                end = match.end()
-            elif columns.host_labels:
-                colon = text.find(":", position, position + 100)
-                if colon > position and text[position:colon] in columns.host_labels:
-                    head.host = text[position:colon]
-                    head.styles += ("host label",)
-                    end = colon + (2 if text[colon + 1 : colon + 2] == " " else 1)
-            if not end and " NCCL " in text[:250] and (match := _NCCL.match(text, position)):
-                _nccl(text, match, head)
-                end = match.end()
-            if not end and first in "kuldsa" and (match := _FACILITY.match(text, position)):
-                head.level = level_named(match[1])
-                end = match.end()
-        if not end:
-            return position
-        position = end
-    return position
-
-
-def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
-    """Read one bracketed prefix; 0 where the bracket is none."""
-    if match := _RANK_BRACKET.match(text, position):
-        head.rank = int(match[1])
-        head.styles += ("rank bracket",)
-        end = match.end()
-        return end + 1 if text[end : end + 1] == " " else end
-    following = text[position + 1 : position + 2]
-    if following.isalpha():
-        if match := _POD.match(text, position):
-            head.host = match[1]
-            return match.end()
-        if match := _TEE.match(text, position):
-            head.local = int(match[1])
-            head.styles += ("tee",)
-            return match.end()
-        if (match := _MPI_CRASH.match(text, position)) or (match := _UCX.match(text, position)):
-            head.host, head.pid = match[1], int(match[2])
-            return match.end()
-    if match := _MPI.match(text, position):
-        head.rank = int(match[1])
-        if match[2] and match[2] != "unknown":
-            head.host, head.pid = match[2], int(match[3])
-        head.styles += ("mpi",)
-        return match.end()
-    if match := _SAGEMAKER.match(text, position):
-        head.rank, head.host = int(match[1]), match[2]
-        head.styles += ("mpi",)
-        return match.end()
-    if columns.tee_numbers and (match := _TEE_NUMBER.match(text, position)):
-        head.local = int(match[1])
-        head.styles += ("tee number",)
-        return match.end()
-    return 0
 
 
 def _time(text: str, position: int, fallback: int, columns: Columns, year: int | None, head: Head) -> int:
@@ -271,21 +127,13 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
     if match := _RAY_END.match(text, end):
         head.level, head.pid = LETTERS[match[1]], int(match[2])
         return match.end()
-    if " NCCL " in text and (match := _NCCL.match(text, end + 2 if text[end : end + 2] == "] " else end + 1)):
-        _nccl(text, match, head)
+    if " NCCL " in text and (match := NCCL.match(text, end + 2 if text[end : end + 2] == "] " else end + 1)):
+        read_nccl(text, match, head)
         return match.end()
     if match := _TF_END.match(text, end):
         head.level = LETTERS[match[1]]
         return match.end()
     return _level(text, end, columns, head)
-
-
-def _nccl(text: str, match: re.Match[str], head: Head) -> None:
-    """Take host, pid and level from NCCL's `host:pid:thread [device] NCCL WARN`."""
-    head.host, head.pid = match[1], int(match[2])
-    head.styles += ("nccl",)
-    if level := _NCCL_LEVEL.match(text, match.end()):
-        head.level = {"INFO": Level.INFO, "TRACE": Level.DEBUG}.get(level[1], Level.WARNING)
 
 
 def _adopt(head: Head, inner: Head) -> None:
