@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from logtriage.intake.compression import CHUNK, GROWTH_FLOOR, MOST_GROWTH, StreamFault, decompressed
+from logtriage.intake.compression import CHUNK, GROWTH_FLOOR, MOST_GROWTH, StreamFault, decompressed, is_text
 
 MOST_MEMBERS = 20_000
 MOST_BYTES = 64 << 30
@@ -32,6 +32,10 @@ _STALE_SECONDS = 24 * 3600
 # tarfile reads long names and extended headers in one go, as long as the header says they are.
 _LONGEST_HEADER = 1 << 20
 _ZIP_DIRECTORY = 32 << 20
+# A compressed archive above this size (of model files, most often) is looked into before it is copied.
+_LOOK_FIRST = 64 << 20
+_LOOKED_AT = 32 << 20
+_GLANCE = 64 << 10
 _PACKAGE_PARTS = ("data.pkl", ".npy", "META-INF/MANIFEST.MF", "[Content_Types].xml", ".dist-info/RECORD")
 
 
@@ -62,7 +66,9 @@ class Archive:
         left_out = start
         try:
             with self._zip.open(self._infos[member.name]) as stream:
-                while data := stream.read(CHUNK):
+                step = _GLANCE
+                while data := stream.read(step):
+                    step = CHUNK
                     if left_out:
                         left_out, data = max(0, left_out - len(data)), data[left_out:]
                     if data:
@@ -120,6 +126,8 @@ def _open(path: str, changed: int, size: int, process: int) -> Archive | None:
             return None
     if kind is not None:
         return _index(Path(path), kind, None)
+    if size > _LOOK_FIRST and not _begins_with_text(_stored(Path(path))):
+        raise StreamFault("the archive is large and begins without any text; unpack it to read it")
     place, fault = _spooled(f"{path}\0{changed}\0{size}", _stored(Path(path)))
     return _index(place, None, fault)
 
@@ -250,6 +258,17 @@ def _index_zip(path: Path) -> Archive | None:
     return Archive(path, members, tuple(unreadable), archive, infos)
 
 
+def _begins_with_text(stored: Iterator[bytes]) -> bool:
+    """Whether one of the members in the first bytes of a compressed tar is text."""
+    start = io.BytesIO(_first(decompressed(stored), _LOOKED_AT))
+    with contextlib.suppress(Exception), tarfile.open(fileobj=start, mode="r:") as tar:
+        for info in tar:
+            member = start.getbuffer()[info.offset_data : info.offset_data + min(info.size, 4096)]
+            if info.isreg() and info.size and is_text(bytes(member)):
+                return True
+    return False
+
+
 def _is_package(name: str) -> bool:
     """A name that gives away a file that is a zip only by form: checkpoint, array, wheel, office file."""
     return name.endswith(_PACKAGE_PARTS)
@@ -283,8 +302,10 @@ def _tar_chunks(path: Path, member: Member, start: int) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             file.seek(member.offset + start)
+            step = _GLANCE  # a member is often only sniffed
             while left > 0:
-                data = file.read(min(CHUNK, left))
+                data = file.read(min(step, left))
+                step = CHUNK
                 if not data:
                     raise StreamFault(f"the archive is cut off inside this member ({left:,} bytes missing)")
                 left -= len(data)
@@ -306,13 +327,13 @@ def _file_chunks(file: io.BufferedReader, head: bytes) -> Iterator[bytes]:
 
 
 def _first(chunks: Iterator[bytes], size: int) -> bytes:
-    data = b""
+    data = bytearray()
     with contextlib.suppress(StreamFault):
         for chunk in chunks:
             data += chunk
             if len(data) >= size:
                 break
-    return data[:size]
+    return bytes(data[:size])
 
 
 def _spool_folder() -> Path:

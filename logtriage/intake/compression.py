@@ -7,6 +7,7 @@ the break is given first; only then a :class:`StreamFault` says what is missing.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
@@ -252,6 +253,51 @@ def wide_encoding(head: bytes) -> str | None:
     if even > 0.7 * pairs and odd < 0.02 * pairs:
         return "utf-16-be"
     return None
+
+
+_CONTROLS = bytes(code for code in (*range(1, 8), *range(14, 27), *range(28, 32), 127))
+_BINARY_MAGIC = (
+    b"\x7fELF",
+    b"PK\x03\x04",
+    b"\x80\x02",
+    b"\x80\x03",
+    b"\x80\x04",
+    b"\x80\x05",
+    b"\x89PNG",
+    b"\x89HDF",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"%PDF",
+    b"\x93NUMPY",
+    b"PAR1",
+    b"GGUF",
+    b"SQLite format 3\0",
+)
+
+
+def is_text(sample: bytes) -> bool:
+    """Whether bytes look like lines of text in any 8-bit encoding, holes of NULs allowed."""
+    if not sample:
+        return True
+    if sample.startswith(_BINARY_MAGIC):
+        return False
+    nuls = sample.count(0)
+    if nuls:
+        text = re.sub(rb"\0{16,}", b"", sample)  # a hole in the file, left by a crash or a network drive
+        if not text:
+            return False
+        if text.count(0) * 10 > len(text):
+            return False
+        sample = text.replace(b"\0", b"")
+    strange = len(sample) - len(sample.translate(None, _CONTROLS))
+    if strange == 0:
+        return True
+    try:
+        sample.decode("utf-8")
+        valid = nuls == 0
+    except UnicodeDecodeError as error:
+        valid = nuls == 0 and error.start >= len(sample) - 3
+    return strange * (10 if valid else 50) <= len(sample)
 
 
 def narrowed(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -26,6 +26,7 @@ from logtriage.intake.compression import (
     compression_of,
     decompressed,
     foreign_compression,
+    is_text,
     narrowed,
     wide_encoding,
 )
@@ -249,48 +250,3 @@ def _judge(
 def _named_as_log(file: str) -> bool:
     name = file.rsplit("/", 1)[-1].lower()
     return re.search(r"\.(log|out|err|txt|jsonl|stdout|stderr|dmesg)(\W\w{1,12})*$", name) is not None
-
-
-_CONTROLS = bytes(code for code in (*range(1, 8), *range(14, 27), *range(28, 32), 127))
-_BINARY_MAGIC = (
-    b"\x7fELF",
-    b"PK\x03\x04",
-    b"\x80\x02",
-    b"\x80\x03",
-    b"\x80\x04",
-    b"\x80\x05",
-    b"\x89PNG",
-    b"\x89HDF",
-    b"\xff\xd8\xff",
-    b"GIF8",
-    b"%PDF",
-    b"\x93NUMPY",
-    b"PAR1",
-    b"GGUF",
-    b"SQLite format 3\0",
-)
-
-
-def is_text(sample: bytes) -> bool:
-    """Whether bytes look like lines of text in any 8-bit encoding, holes of NULs allowed."""
-    if not sample:
-        return True
-    if sample.startswith(_BINARY_MAGIC):
-        return False
-    nuls = sample.count(0)
-    if nuls:
-        text = re.sub(rb"\0{16,}", b"", sample)  # a hole in the file, left by a crash or a network drive
-        if not text:
-            return False
-        if text.count(0) * 10 > len(text):
-            return False
-        sample = text.replace(b"\0", b"")
-    strange = len(sample) - len(sample.translate(None, _CONTROLS))
-    if strange == 0:
-        return True
-    try:
-        sample.decode("utf-8")
-        valid = nuls == 0
-    except UnicodeDecodeError as error:
-        valid = nuls == 0 and error.start >= len(sample) - 3
-    return strange * (10 if valid else 50) <= len(sample)
