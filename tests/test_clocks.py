@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage.intake.clocks import Sighting, boot_anchor, estimate_offsets
@@ -64,6 +64,7 @@ def test_a_file_is_reached_through_another_one() -> None:
     st.lists(st.floats(0, 5000), min_size=1, max_size=6, unique=True),
     st.randoms(),
 )
+@settings(deadline=None)
 def test_the_order_of_sightings_does_not_matter(quarters: int, moments: list[float], random: object) -> None:
     sightings = both(quarters * 900.0, moments)
     shuffled = list(sightings)

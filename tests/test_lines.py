@@ -248,7 +248,7 @@ def test_process_is_a_rank_only_where_it_counts_from_zero() -> None:
 
 
 @given(st.lists(st.binary(max_size=200).map(lambda raw: raw.replace(b"\n", b"")), max_size=8))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_any_bytes_are_lines_whose_text_stands_there(pieces: list[bytes]) -> None:
     data = b"".join(piece + b"\n" for piece in pieces)
     source = Source("any", len(data), SourceRole.MERGED)
@@ -291,7 +291,7 @@ _SCRAPS = st.sampled_from(
 
 
 @given(st.lists(st.lists(_SCRAPS, max_size=8).map("".join), max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_prefixes_in_any_order_are_survived(texts: list[str]) -> None:
     data = "\n".join(texts).encode("utf-8", "surrogateescape")
     for line in read(data):

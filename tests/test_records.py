@@ -234,6 +234,12 @@ def test_native_blocks_are_kept_together(text: str, kind: str, size: int) -> Non
     assert len(record.lines) == size
 
 
+def test_a_kernel_dump_without_an_end_does_not_swallow_the_programs_words() -> None:
+    dump = "[ 10.000001] python invoked oom-killer: gfp_mask=0xcc0\n[ 10.000002] Mem-Info:\n"
+    kinds = [record.kind for record in group("\n".join([dump.strip(), *trace("ValueError"), "step 3"]))]
+    assert kinds == ["kernel_dump", "traceback", "line"]
+
+
 def test_an_exception_named_alone_is_a_line() -> None:
     assert [record.kind for record in group("ValueError: bad\nstep 1\nRuntimeError: bad\n")] == ["line"] * 3
 
@@ -244,7 +250,7 @@ _NAMES = st.sampled_from(["ValueError", "KeyError", "torch.OutOfMemoryError", "R
 @given(
     st.lists(st.tuples(_NAMES, st.integers(0, 2)), min_size=1, max_size=5), st.randoms(use_true_random=False)
 )
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_interleaved_ranks_come_apart_as_if_alone(ranks: list[tuple[str, int]], random: object) -> None:
     alone: list[Sequence[str]] = []
     for rank, (name, links) in enumerate(ranks):
@@ -307,7 +313,7 @@ _PIECES = st.sampled_from(
 @given(
     st.lists(st.tuples(st.sampled_from(["", "[rank0]: ", "[rank1]: ", "(W pid=3) "]), _PIECES), max_size=40)
 )
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_every_line_is_in_exactly_one_record(pieces: list[tuple[str, str]]) -> None:
     for record in group("\n".join(prefix + piece for prefix, piece in pieces)):
         assert record.lines

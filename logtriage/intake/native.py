@@ -111,11 +111,19 @@ _ANY = re.compile(
 )
 
 
+# How the kernel's lines begin, in all the ways that they are printed.
+_KERNEL_LINE = re.compile(
+    r"\[ *\d{1,9}\.\d{4,9}\]|kernel:|^kern +:|^<\d{1,3}>|^\d{1,3},\d+,\d+,"
+    r"|\[\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}\]"
+)
+
+
 @dataclass(slots=True)
 class OpenBlock:
-    """A block that is being read."""
+    """A block that is being read; `is_stamped` if its first line begins as the kernel's lines do."""
 
     block: Block
+    is_stamped: bool = False
     count: int = 1
     blanks: int = 0
 
@@ -126,6 +134,10 @@ class OpenBlock:
         if self.count >= block.most:
             return Part.END
         self.count += 1
+        if block.takes_all and (
+            self.is_stamped != bool(_KERNEL_LINE.search(line.text, 0, 200)) or "Traceback (most" in message
+        ):
+            return Part.END
         if not message.strip():
             self.blanks += 1
             return Part.PENDING if self.blanks <= block.blanks or block.takes_all else Part.END
@@ -143,11 +155,11 @@ class OpenBlock:
         return Part.END
 
 
-def begin_block(message: str) -> OpenBlock | None:
+def begin_block(message: str, line: Line) -> OpenBlock | None:
     """The block that a line begins, if it does."""
     if _ANY.search(message, 0, 2000) is None:
         return None
     for block in BLOCKS:
         if block.begin.search(message, 0, 2000):
-            return OpenBlock(block)
+            return OpenBlock(block, block.takes_all and bool(_KERNEL_LINE.search(line.text, 0, 200)))
     return None

@@ -25,6 +25,7 @@ class _Growing:
     """A record in the making; a `void` one has lent its line to another record."""
 
     lines: list[Line]
+    writer: _Writer
     grammar: Traceback | OpenBlock | None = None
     is_open: bool = False
     is_void: bool = False
@@ -56,11 +57,11 @@ def records(lines: Iterable[Line]) -> Iterator[Record]:
         if current is not None and current.is_open:
             taken = _feed(current, line, queue)
             if not current.is_open:
-                growing = {key: each for key, each in growing.items() if each is not current}
+                growing.pop(current.writer, None)
         if taken:
             before = current
         else:
-            new = _begin(line)
+            new = _begin(line, writer)
             queue.append(new)
             if new.is_open:
                 growing[writer] = before = new
@@ -74,7 +75,7 @@ def records(lines: Iterable[Line]) -> Iterator[Record]:
                     first.is_open = False
                 else:
                     _close(first)
-                    growing = {key: each for key, each in growing.items() if each is not first}
+                    growing.pop(first.writer, None)
             if not first.is_void:
                 waiting -= len(first.lines)
                 yield first.record()
@@ -83,16 +84,16 @@ def records(lines: Iterable[Line]) -> Iterator[Record]:
             yield left.record()
 
 
-def _begin(line: Line) -> _Growing:
+def _begin(line: Line, writer: _Writer) -> _Growing:
     """The record that a line begins: one that may grow, or the line alone."""
     message = line.message
     if HEADER.search(message) or ('File "' in message and BARE_FRAME.match(message)) or "╭─" in message:
-        return _begin_traceback(line)
-    block = begin_block(message)
-    return _Growing([line], block, is_open=block is not None)
+        return _begin_traceback(line, writer)
+    block = begin_block(message, line)
+    return _Growing([line], writer, block, is_open=block is not None)
 
 
-def _begin_traceback(line: Line) -> _Growing:
+def _begin_traceback(line: Line, writer: _Writer) -> _Growing:
     """A traceback's first line; the whole of it where a JSON record or an escaped text holds it all."""
     grammar = Traceback()
     message = line.message
@@ -103,7 +104,7 @@ def _begin_traceback(line: Line) -> _Growing:
     for part in parts[start:]:
         if grammar.feed(part, line) is Part.END:
             break
-    return _Growing([line], grammar, is_open=len(parts) - start == 1 or not grammar.is_named)
+    return _Growing([line], writer, grammar, is_open=len(parts) - start == 1 or not grammar.is_named)
 
 
 def _feed(current: _Growing, line: Line, queue: deque[_Growing]) -> bool:
@@ -124,7 +125,7 @@ def _feed(current: _Growing, line: Line, queue: deque[_Growing]) -> bool:
         current.lines.append(line)
         return True
     if part is Part.PENDING:
-        waiting = _Growing([line], is_open=True)
+        waiting = _Growing([line], current.writer, is_open=True)
         queue.append(waiting)
         current.pending.append(waiting)
         return True
