@@ -213,8 +213,9 @@ def test_same_ranks_on_several_machines_are_local_and_others_are_global() -> Non
 
 
 def test_gpu_files_beside_each_other_are_local_ranks() -> None:
-    known = identify_all([f"gpu{number}.log" for number in range(4)])
-    assert [one.local_rank for one in known.values()] == [0, 1, 2, 3]
+    for name in ("gpu{}.log", "gpu-{}.log", "train_gpu_{}.log", "gpu{}/train.log"):
+        known = identify_all([name.format(number) for number in range(4)])
+        assert [(one.local_rank, one.host) for one in known.values()] == [(rank, None) for rank in range(4)]
     assert identify_all(["gpu3.log"])["gpu3.log"].local_rank is None
 
 
