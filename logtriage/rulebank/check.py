@@ -107,12 +107,12 @@ def uncovered(bank: Bank) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Check the named rule files, or the whole bank: `python -m logtriage.rulebank.check [FILE…]`."""
-    named = set(arguments) or {str(path) for path in rule_files()}
+    named = {str(Path(name).resolve()) for name in arguments} or {str(path.resolve()) for path in rule_files()}
     faults: list[Fault] = []
     rules: list[Rule] = []
     others: list[Rule] = []
-    for name in sorted(named | {str(path) for path in rule_files()}, key=lambda each: Path(each).name):
-        wanted = name in named or Path(name).resolve() in {Path(each).resolve() for each in named}
+    for name in sorted(named | {str(path.resolve()) for path in rule_files()}):
+        wanted = name in named
         try:
             (rules if wanted else others).extend(read_rule_file(Path(name)))
         except BankFault as broken:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import re2
+from ahocorasick_rs import AhoCorasick, MatchKind
 
 from logtriage.model import SourceRole
-from logtriage.rulebank.bank import Bank, pattern_of, rule_options
+from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.rule import Role, Rule, Strength
 
 _STRENGTH_ORDER = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
@@ -28,28 +28,30 @@ class Hit:
 
 
 class Matcher:
-    """A bank made ready for matching.
+    """A bank made ready for matching: keywords first, then the few patterns whose keywords are there.
 
-    All patterns are tried at once by a google-re2 set; only those that matched are run again for
-    their captures. `touches` answers for a line whose digits were deleted whether any line that
-    differs from it in digits alone could match a rule.
+    One Aho-Corasick automaton over the keywords of all rules decides which patterns run at all (the
+    design of gitleaks); a single google-re2 set of all patterns took 18 ms a line with 900 rules, since
+    its automaton grows with every new kind of line. Digits are deleted from keywords and from lines,
+    so that `touches` can answer for all lines that differ in their digits alone.
     """
 
     def __init__(self, bank: Bank) -> None:
         self.bank = bank
-        self._patterns = re2.Set.SearchSet(rule_options())
-        for rule in bank.rules:
-            self._patterns.Add(rule.pattern)
-        self._patterns.Compile()
-        literals = {digitless for rule in bank.rules for digitless in map(without_digits, rule.keywords)}
-        self._literals = re2.Set.SearchSet(rule_options())
-        for literal in sorted(literals):
-            self._literals.Add("(?i)" + re2.escape(literal))
-        self._literals.Compile()
+        rules_of: dict[str, list[int]] = {}
+        for index, rule in enumerate(bank.rules):
+            for keyword in rule.keywords:
+                rules_of.setdefault(without_digits(keyword).lower(), []).append(index)
+        self._rules_of = list(rules_of.values())
+        self._keywords = AhoCorasick(list(rules_of), matchkind=MatchKind.Standard)
+
+    def _candidates(self, key: str) -> set[int]:
+        found = self._keywords.find_matches_as_indexes(key.lower(), overlapping=True)
+        return {rule for keyword, _, _ in found for rule in self._rules_of[keyword]}
 
     def touches(self, key: str) -> bool:
         """Whether a line with this digit-less text could match a rule."""
-        return bool(self._literals.Match(key))
+        return bool(self._keywords.find_matches_as_indexes(key.lower(), overlapping=True))
 
     def match(self, text: str, where: SourceRole | None = None) -> list[Hit]:
         """The hits on one piece of text, strongest first, at most one for each rule.
@@ -60,7 +62,7 @@ class Matcher:
         found: list[Hit] = []
         spans: list[tuple[int, int]] = []
         voided: list[tuple[int, int]] = []
-        for index in self._patterns.Match(text) or ():  # None where nothing matches
+        for index in self._candidates(without_digits(text)):
             rule = self.bank.rules[index]
             if rule.where and where is not None and where not in rule.where:
                 continue
