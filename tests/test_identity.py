@@ -199,7 +199,17 @@ def test_the_second_machine_alone_gives_no_global_rank() -> None:
     assert {(one.rank, one.host) for one in known.values()} == {(None, "node-b")}
 
 
+def test_trees_of_single_machine_launches_keep_their_ranks() -> None:
+    for runs in (
+        ["run_1/none_a", "run_2/none_b"],
+        [f"{digit * 8}-0000-4000-8000-000000000000_x" for digit in "ab"],
+    ):
+        known = identify_all([file for run in runs for file in tree(run, range(2))])
+        assert {one.rank for one in known.values()} == {0, 1}
+
+
 def test_two_trees_of_one_run_may_be_two_machines() -> None:
+    assert {one.rank for one in identify_all(tree("h1", range(2)) + tree("h2", range(2))).values()} == {None}
     known = identify_all(tree("myjob_abc", range(2)) + tree("myjob_def", range(2)))
     assert {one.rank for one in known.values()} == {None}
 

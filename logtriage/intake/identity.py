@@ -108,6 +108,8 @@ def _counts_machines(base: str, counts: set[str]) -> bool:
     if not all(count.isdecimal() for count in counts):
         return _letters(counts) is not None and base.endswith("-")
     numbers = sorted(int(count) for count in counts)
+    if _GPU_FILE.match(f"{base}0") and numbers == list(range(len(numbers))):
+        return False  # the GPUs of one machine
     if base.endswith("-"):
         return (
             numbers[0] == 0 or numbers[0] >= 10 or any(count[0] == "0" and len(count) < 4 for count in counts)
@@ -250,20 +252,29 @@ def _over_machines(known: dict[str, Identity], by_host: dict[str, set[int]], cou
 
 
 def _over_runs(known: dict[str, Identity]) -> None:
-    """torchrun trees without machine: one tree is one machine; several of one run id may be several.
-
-    The folder of a tree is the run id with a random end.
-    """
+    """torchrun trees without machine: one tree is one machine, several may be several of one job."""
     runs: dict[str, set[str]] = defaultdict(set)
     for file in known:
         if found := _RUN_TREE.match(file):
-            above, _, run = found["run"].rpartition("/")
-            place = above if OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", above)) else ""
-            runs[f"{place}/{run.rpartition('_')[0] or run}"].add(found["run"])
+            runs[_launch_of(found["run"])].add(found["run"])
     shared = {run for group in runs.values() if len(group) > 1 for run in group}
     for file, one in known.items():
         if one.host is None and (found := _RUN_TREE.match(file)) and found["run"] in shared:
             known[file] = replace(one, rank=None)
+
+
+_RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def _launch_of(run: str) -> str:
+    """What tells one launch from another; "" if the tree may be a machine of the same launch as others."""
+    for name in run.split("/"):
+        bare = re.sub(r"[-_.]?\d+$", "", name)
+        if bare != name and OTHER_WORD.search(bare):
+            return run  # run_1 and run_2 came one after the other
+    # torchrun makes up such an id for a launch on a single machine
+    found = _RUN_ID.search(run)
+    return found[0] if found else ""
 
 
 def _paired_streams(known: dict[str, Identity]) -> None:
