@@ -160,6 +160,9 @@ def test_a_message_ends_where_other_words_begin() -> None:
     for line in after:
         assert only("\n".join([*trace("RuntimeError"), line])).raised[0].message == "bad"
 
+    prefixed = ["[rank1]: " + line for line in [*trace("RuntimeError"), "Epoch 3: loss 1.0"]]
+    assert only("\n".join(prefixed)).raised[0].message == "bad"
+
 
 def test_a_logged_traceback_belongs_to_its_writer_without_prefixes() -> None:
     text = "\n".join(
@@ -180,10 +183,10 @@ def test_a_traceback_inside_one_json_line_is_read() -> None:
 
 def test_a_foreign_line_between_frames_stays_alone() -> None:
     lines = trace("ValueError")
-    lines.insert(3, "2026-11-29 16:00:00,1 INFO step 7")
+    lines.insert(3, "2026-11-29 16:00:00,1 WARNING TimeoutError: tried again")
     found = group("\n".join(lines))
     assert [record.kind for record in found] == ["traceback", "line"]
-    assert len(found[0].lines) == 7
+    assert types(found[0]) == ["ValueError"] and len(found[0].lines) == 7
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,11 @@ def test_a_foreign_line_between_frames_stays_alone() -> None:
 def test_native_blocks_are_kept_together(text: str, kind: str, size: int) -> None:
     record = only(f"step 1\n{text}Epoch 9\n", kind)
     assert len(record.lines) == size
+
+
+def test_a_kernel_dump_ends_with_the_killed_process() -> None:
+    dump = "[ 10.000001] python invoked oom-killer: gfp_mask=0xcc0\n[ 10.000002] Killed process 7 (python)\n"
+    assert len(only(dump + "[ 11.000001] usb 1-1: new device\n", "kernel_dump").lines) == 2
 
 
 def test_a_kernel_dump_without_an_end_does_not_swallow_the_programs_words() -> None:

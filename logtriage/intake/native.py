@@ -22,6 +22,7 @@ class Block:
     end: re.Pattern[str] | None = None
     most: int = 2000
     takes_all: bool = False  # everything up to `end`, as in a kernel's log
+    is_doubtful: bool = False  # begins with a line that more often stands alone
     blanks: int = 0  # blank lines in a row that a block may hold
 
 
@@ -99,6 +100,7 @@ BLOCKS = (
         "native_stack",
         re.compile(r"^(?:Exception in thread .*|[\w.$]+(?:Exception|Error)(?::.*|$))"),
         _JAVA_BODY,
+        is_doubtful=True,
     ),
 )
 # One search decides for most lines that no block begins.

@@ -63,6 +63,13 @@ def records(lines: Iterable[Line]) -> Iterator[Record]:
         else:
             new = _begin(line, writer)
             queue.append(new)
+            if new.is_open and current is not None and current.is_open:
+                # Another writer's line between the open record's own: only a sure beginning ends that one.
+                if isinstance(new.grammar, OpenBlock) and new.grammar.block.is_doubtful:
+                    new.is_open = False
+                else:
+                    _close(current)
+                    growing.pop(current.writer, None)
             if new.is_open:
                 growing[writer] = before = new
             elif current is None or not current.is_open:
