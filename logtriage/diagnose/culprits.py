@@ -137,8 +137,8 @@ def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
     closed: set[int] = set()
     for each in exits:
         rank = each.rank
-        if rank is None and each.local_rank is not None and len(topology.hosts) <= 1:
-            rank = each.local_rank
+        if rank is None and each.local_rank is not None:
+            rank = topology.global_rank(each.host, each.local_rank)
         if rank is None or each.code == 0:
             continue
         (closed if each.code == -15 else own).add(rank)

@@ -148,6 +148,9 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         for each in rest:
             if len(chosen) < 4 and each not in chosen and novel(each):
                 chosen.append(each)
+    for each in rest:
+        if len(chosen) < 3 and each not in chosen and each.strength is not Strength.HINT:
+            chosen.append(each)
     again = [
         each
         for each in findings.candidates

@@ -63,7 +63,7 @@ def gather_candidates(
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         found.append(
             Candidate(
-                failure_type=str(sign.rule.failure_type),
+                failure_type=_refined(sign),
                 role=sign.rule.role,
                 strength=Strength.HINT if _is_wrapper(sign) else sign.rule.strength,
                 title=sign.rule.entitled(dict(sign.hit.captures)),
@@ -87,6 +87,31 @@ def gather_candidates(
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     return [_with_outcome(candidate, progress) for candidate in found]
+
+
+# Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was
+# being restored and data when a dataset read it. (type by rule, frames, type by place)
+_RESTORING = re.compile(r"restore|load_checkpoint|load_state|from_pretrained|load_model|resume|checkpoint|ckpt", re.I)
+_READING_DATA = re.compile(r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I)
+_BY_PLACE = (
+    ("data.corrupt", _RESTORING, "checkpoint.corrupt"),
+    ("checkpoint.corrupt", _READING_DATA, "data.corrupt"),
+    ("code.file_not_found", _READING_DATA, "data.missing"),
+)
+
+
+def _refined(sign: Sign) -> str:
+    failure_type = str(sign.rule.failure_type)
+    if sign.raised is None:
+        return failure_type
+    inner = [f"{frame.path.rsplit('/', 1)[-1]} {frame.function}" for frame in sign.raised.frames]
+    for told, frames, meant in _BY_PLACE:
+        if failure_type != told or not any(frames.search(each) for each in inner):
+            continue
+        other = _READING_DATA if frames is _RESTORING else _RESTORING
+        if not any(other.search(each) for each in inner):
+            return meant
+    return failure_type
 
 
 # What Slurm's daemons write into a step's output is labelled with a task, but no rank said it.
@@ -201,8 +226,8 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
     rank = exit_.rank
     if rank is None and exit_.pid is not None:
         rank = topology.rank_of_pid.get((exit_.host, exit_.pid), topology.rank_of_pid.get((None, exit_.pid)))
-    if rank is None and exit_.local_rank is not None and len(topology.hosts) <= 1:
-        rank = exit_.local_rank
+    if rank is None and exit_.local_rank is not None:
+        rank = topology.global_rank(exit_.host, exit_.local_rank)
     whose = f"rank {rank}" if rank is not None else "a process"
     return Candidate(
         failure_type=str(exit_.failure_type),

@@ -76,7 +76,14 @@ _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 def gather_exits(scene: Scene) -> list[Exit]:
     """Exits from rule hits that mark one, and from torchelastic's `Failures:` blocks."""
     exits: list[Exit] = []
-    for sign in scene.marked(Mark.EXIT):
+    told = [
+        sign
+        for sign in scene.causes
+        if sign.rule.failure_type in ("process.killed", "process.native_crash")
+        and (sign.hit.capture("exitcode") or sign.hit.capture("signal"))
+        and sign.raised is None
+    ]
+    for sign in (*scene.marked(Mark.EXIT), *told):
         code = _signed(sign.hit.capture("exitcode"))
         if code is not None and code > 0 and sign.hit.capture("signal") == str(code):
             code = -code
@@ -90,10 +97,10 @@ def gather_exits(scene: Scene) -> list[Exit]:
             Exit(
                 line=sign.line,
                 code=decode(code),
-                rank=_signed(sign.hit.capture("rank")),
+                rank=_signed(sign.hit.capture("rank")) if sign.hit.capture("rank") else _named(_RANK, sign.text),
                 local_rank=_signed(sign.hit.capture("local_rank")),
                 host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
-                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else None,
+                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, sign.text),
             )
         )
     for reading in scene.readings:
@@ -104,6 +111,16 @@ def gather_exits(scene: Scene) -> list[Exit]:
         if known is None or (known.rank is None and each.rank is not None):
             best[each.line.file, each.line.number] = each
     return list(best.values())
+
+
+# Whose end a sentence reports, where its rule does not capture it: `Global rank 3 (PID 208868) exited …`.
+_RANK = re.compile(r"(?i)\b(?:(?:global|process)[ _])?rank[ :=#]{1,2}(\d{1,6})\b(?! ?[-~])")
+_PID = re.compile(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
+
+
+def _named(pattern: re.Pattern[str], text: str) -> int | None:
+    found = {int(number) for number in pattern.findall(text[:1000])}
+    return found.pop() if len(found) == 1 else None
 
 
 def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:

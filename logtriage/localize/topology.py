@@ -44,6 +44,15 @@ class Topology:
             return self.host_of_file[line.file]
         return self.host_of_rank.get(rank) if rank is not None else None
 
+    def global_rank(self, host: str | None, local_rank: int) -> int | None:
+        """The rank of a host's n-th process, where the ranks of that host are known without gaps."""
+        if host is None:
+            return local_rank if len(self.hosts) <= 1 else None
+        ranks = sorted(rank for rank, where in self.host_of_rank.items() if where == host)
+        if len(ranks) > local_rank and ranks[-1] - ranks[0] == len(ranks) - 1:
+            return ranks[local_rank]
+        return None
+
     def hosts_of(self, ranks: Iterable[int]) -> list[str]:
         return list(dict.fromkeys(self.host_of_rank[rank] for rank in sorted(ranks) if rank in self.host_of_rank))
 
@@ -85,6 +94,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             votes[exit_.rank][exit_.host] += 3
         if exit_.pid is not None:
             pids.setdefault((exit_.host, exit_.pid), exit_.rank)
+    for rank, host in _deepspeed_map(scene).items():
+        ranks.add(rank)
+        votes[rank][host] += 5
     host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
     for host in host_of_rank.values():
         hosts[host] += 1
@@ -108,6 +120,21 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         world_size=world,
         host_of_address=addresses,
     )
+
+
+_MAP = re.compile(r"global_rank_mapping=")
+_MAP_ENTRY = re.compile(r"'([\w.-]+)': \[([\d, ]+)\]")
+
+
+def _deepspeed_map(scene: Scene) -> dict[int, str]:
+    """Rank to host from `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`."""
+    found: dict[int, str] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if "global_rank_mapping=" in line.text and (at := _MAP.search(line.text)):
+                for host, ranks in _MAP_ENTRY.findall(line.text[at.end() : at.end() + 65_536]):
+                    found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
+    return found
 
 
 def _global_ranks(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str, int]:
