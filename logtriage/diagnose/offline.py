@@ -10,7 +10,7 @@ from logtriage.diagnose.culprits import blame
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import Candidate, gather_candidates
 from logtriage.localize.cascade import CONSEQUENCES, Cascade, Group, group, untangle
-from logtriage.localize.collectives import mismatch, silent_ranks, waits
+from logtriage.localize.collectives import mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import Exit, describe, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
@@ -247,12 +247,16 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         )
     decision = _from_group(findings, root, decided_by="localisation")
     last = _last_words(findings, suspects.ranks)
+    odd = tuple(
+        Evidence(line, f"only rank {line.rank if line.rank is not None else _list(suspects.ranks)} says this")
+        for line in odd_words(findings.scene, findings.topology, suspects.ranks)
+    )
     return Decision(
         failure_type=root.failure_type,
         title=decision.title,
         confidence=min(decision.confidence, 0.75),
         culprits=culprits,
-        evidence=decision.evidence[:2] + last + decision.evidence[2:],
+        evidence=odd + decision.evidence[: 3 - len(odd)] + last + decision.evidence[3 - len(odd) :],
         decided_by="localisation",
         why=f"rank {_list(suspects.ranks)} {suspects.reason}",
         outcome="failed",

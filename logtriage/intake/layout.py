@@ -23,7 +23,7 @@ from logtriage.model import Source, SourceRole
 _MOST_LINES = 6000
 _PERMISSIVE = Columns()
 
-_SRUN = re.compile(r" {0,5}(\d{1,6}): \S")
+_SRUN = re.compile(r" {0,5}(\d{1,6}):(?: +\S|$)")
 _TEE_NUMBER = re.compile(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
 _HOST_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
 _SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")

@@ -98,7 +98,7 @@ _POD_FOLDER = re.compile(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f
 
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
-    r"dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages|var_log_messages|nvidia[-_]smi|nvidia[-_]bug[-_]report"
+    r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages|nvidia[-_]smi|nvidia[-_]bug[-_]report"
     r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top|free|df|ps"
 )
 _MACHINE_FIRST = re.compile(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from logtriage.intake.layout import learn_layout
+from logtriage.intake.layout import completed, learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import read_ranges
 from logtriage.model import Line, Source
@@ -25,6 +25,7 @@ HEAD_BYTES = 48 << 10
 TAIL_BYTES = 192 << 10
 BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last line
 AFTER_BYTES = 4 << 10
+SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
 JOB_BYTES = 8 << 20  # all windows of a job together; shared out among its files
 
 
@@ -54,10 +55,26 @@ def read_closely(
         year = _year(root, sources, extents)
     small = sum(extent.bytes for extent in extents if extent.bytes <= WHOLE_BYTES)
     whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
-    return [
-        _read(root, source, extent, whole_limit, JOB_BYTES // max(1, len(sources)), year)
+    budget = JOB_BYTES // max(1, len(sources))
+    taken = [
+        _blocks(root, source, extent, whole_limit, budget)
         for source, extent in zip(sources, extents, strict=True)
     ]
+    layouts = [
+        learn_layout(source, [blocks[0][1][:SAMPLE_BYTES], blocks[-1][1][-SAMPLE_BYTES:]], year=year)
+        for source, blocks in zip(sources, taken, strict=True)
+    ]
+    readings = []
+    for source, extent, blocks, layout in zip(sources, extents, taken, completed(layouts), strict=True):
+        reader = LineReader(source, layout)
+        lines = [
+            line
+            for (start, first), block in blocks
+            if block
+            for line in reader.read_block(block, first, start)
+        ]
+        readings.append(Reading(source, tuple(lines), extent.bytes <= whole_limit))
+    return readings
 
 
 _YEAR = re.compile(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
@@ -78,30 +95,23 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
     return None
 
 
-def _read(
-    root: Path, source: Source, extent: Extent, whole_limit: int, budget: int, year: int | None
-) -> Reading:
+def _blocks(
+    root: Path, source: Source, extent: Extent, whole_limit: int, budget: int
+) -> list[tuple[tuple[int, int], bytes]]:
+    """The bytes to read of a file: ((offset, number of the first line), bytes), each from a line's start."""
     if extent.bytes <= whole_limit:
-        blocks = read_ranges(root, source, [(0, extent.bytes)])
-        starts: list[tuple[int, int]] = [(0, 1)]
-    else:
-        windows = _windows(extent, max(budget, 64 << 10))
-        blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
-        starts = []
-        for position, ((start, _stop, line, offset), block) in enumerate(zip(windows, blocks, strict=True)):
-            first = line - block[: offset - start].count(b"\n")
-            if start > 0:  # begin at a line's start
-                cut = block.find(b"\n") + 1
-                blocks[position] = block[cut:] if cut else b""
-                start, first = start + cut, first + 1
-            starts.append((start, first))
-    samples = [blocks[0][: 64 << 10], blocks[-1][-(64 << 10) :]] if blocks else []
-    reader = LineReader(source, learn_layout(source, samples, year=year))
-    lines: list[Line] = []
-    for (start, first), block in zip(starts, blocks, strict=True):
-        if block:
-            lines += reader.read_block(block, first, start)
-    return Reading(source, tuple(lines), extent.bytes <= whole_limit)
+        return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
+    windows = _windows(extent, max(budget, 64 << 10))
+    found = []
+    blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
+    for (start, _, line, offset), block in zip(windows, blocks, strict=True):
+        first = line - block[: offset - start].count(b"\n")
+        if start > 0:
+            cut = block.find(b"\n") + 1
+            block = block[cut:] if cut else b""
+            start, first = start + cut, first + 1
+        found.append(((start, first), block))
+    return found
 
 
 def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:

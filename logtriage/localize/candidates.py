@@ -61,6 +61,8 @@ def gather_candidates(
         if rank is None and sign.raised is not None:
             rank = introduced[sign.line.file].get(sign.line.number)
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        if sign.rule.failure_type == "host.node_lost" and sign.source.role is not SourceRole.KERNEL:
+            host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
         found.append(
             Candidate(
                 failure_type=_refined(sign),
@@ -86,7 +88,8 @@ def gather_candidates(
         candidate = _from_exit(exit_, topology)
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
-    return [_with_outcome(candidate, progress) for candidate in found]
+    found = [_with_outcome(candidate, progress) for candidate in found]
+    return [_promoted(candidate, found) for candidate in found]
 
 
 # Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was
@@ -243,6 +246,18 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
         captures=(("exitcode", str(exit_.code)),),
         source_role=SourceRole.LAUNCHER,
     )
+
+
+def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
+    """An abort is a finding of its own where its rank (or the whole job) shows nothing that led to it."""
+    if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
+        return candidate
+    for other in all_:
+        if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
+            continue
+        if candidate.rank is None or other.rank is None or other.rank == candidate.rank:
+            return candidate
+    return replace(candidate, strength=Strength.LIKELY)
 
 
 def _with_outcome(candidate: Candidate, progress: Progress) -> Candidate:

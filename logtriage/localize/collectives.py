@@ -17,6 +17,7 @@ from logtriage.localize.progress import Progress, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import Line, SourceRole
+from logtriage.rulebank.matcher import without_digits
 
 _WORK = re.compile(
     r"Rank (?P<rank>\d+)\]? .*?WorkNCCL\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)"
@@ -141,3 +142,35 @@ def _behind(scene: Scene, known: set[int]) -> set[int]:
     if votes * 2 <= len(enqueued):
         return set()
     return {rank for rank, sequence in enqueued.items() if sequence < usual and rank in known}
+
+
+_ODD_TAIL = 60  # lines of each rank's end that are compared
+_TRIVIAL = re.compile(r"^[\W\d_]*$")
+
+
+def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Line]:
+    """What the suspects wrote near their end and no other rank wrote: L4's spatial comparison on last words.
+
+    Lines are compared without their digits. At most two, the last ones; none where other ranks' output
+    is not there to compare with, or where the suspects differ all along.
+    """
+    ends: dict[int, list[Line]] = defaultdict(list)
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED) or reading.source.stream == "stderr":
+            continue
+        for line in reading.lines:
+            rank = topology.rank(line)
+            if rank is not None and line.message.strip():
+                ends[rank].append(line)
+    if not any(rank in ends for rank in ranks) or not any(rank not in ranks for rank in ends):
+        return []
+    usual = {
+        without_digits(line.message) for rank, lines in ends.items() if rank not in ranks for line in lines
+    }
+    odd = [
+        line
+        for rank in ranks
+        for line in ends.get(rank, ())[-_ODD_TAIL:]
+        if without_digits(line.message) not in usual and not _TRIVIAL.match(line.message)
+    ]
+    return odd[-2:] if len(odd) <= _ODD_TAIL // 4 else []
