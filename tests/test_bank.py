@@ -1,0 +1,463 @@
+"""The rule bank: every broken file is named with its line, and the shipped rules prove themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import logtriage.rulebank.bank as bank_module
+from logtriage.pipeline import triage
+from logtriage.rulebank.bank import Bank, BankFault, load_bank, read_rule_file
+from logtriage.rulebank.check import lint, prove, uncovered
+from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.rule import Fault, Role
+from logtriage.taxonomy import shipped, taxonomy
+
+GOOD = """\
+- id: probe.good
+  failure_type: cuda.out_of_memory
+  role: cause
+  title: "GPU {gpu} is full"
+  keywords: ["gizmo is full"]
+  pattern: 'gizmo is full on GPU (?P<gpu>\\d+)'
+  mitigation: ["Make it smaller."]
+  examples:
+    - {line: "the gizmo is full on GPU 3", captures: {gpu: "3"}}
+  counterexamples: ["the gizmo is full of joy"]
+"""
+
+
+@pytest.fixture(scope="module")
+def shipped_bank() -> Iterator[Bank]:
+    yield load_bank()
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "extra.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else textwrap.dedent(text).encode())
+    return path
+
+
+def faults_of(folder: Path, text: str | bytes) -> tuple[Fault, ...]:
+    with pytest.raises(BankFault) as caught:
+        read_rule_file(written(folder, text))
+    return caught.value.faults
+
+
+def with_line(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+def copied_bank(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small bank of its own in a folder, in place of the shipped one."""
+    rules = folder / "rules"
+    rules.mkdir()
+    for name in ("taxonomy.yaml", "explains.yaml", "numerics.yaml"):
+        shutil.copy(shipped("rules") / name, rules / name)
+    monkeypatch.setattr(bank_module, "shipped", lambda _: rules)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    return rules
+
+
+# --- files that are broken --------------------------------------------------------------------------
+
+
+def test_a_good_rule_is_read_whole(tmp_path: Path) -> None:
+    (rule,) = read_rule_file(written(tmp_path, GOOD))
+    assert (rule.id, rule.failure_type, rule.role) == ("probe.good", "cuda.out_of_memory", Role.CAUSE)
+    assert rule.examples[0].captures == (("gpu", "3"),)
+    assert (rule.file, rule.line) == ("extra.yaml", 1)
+    assert lint([rule]) == []
+
+
+def test_an_empty_file_holds_no_rule(tmp_path: Path) -> None:
+    assert read_rule_file(written(tmp_path, "# nothing yet\n")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("- id: a\n  title: [unclosed\n", 3, "YAML"),
+        ("- id: a\n\t- b\n", 2, "YAML"),
+        (b"- id: \xff\xfe\x00\n", 1, "YAML"),
+        (b"\x00\x01\x02", 1, "YAML"),
+        ("- &a [*a]\n", 1, "mapping"),
+        ("- !!python/object/apply:os.system ['true']\n", 1, "YAML"),
+        ("id: not-a-list\n", 1, "list"),
+        ("just words\n", 1, "list"),
+        ("# head\n- 17\n", 2, "mapping"),
+        ("- [1, 2]\n", 1, "mapping"),
+        (with_line("  role:", "  sevrity: high\n  role:"), 1, "sevrity"),
+        (with_line("id: probe.good", "id: ''"), 1, "'id' is missing"),
+        (with_line("  role: cause\n", ""), 1, "role"),
+        (with_line('  title: "GPU {gpu} is full"\n', ""), 1, "title"),
+        (with_line('  keywords: ["gizmo is full"]\n', ""), 1, "keywords"),
+        (with_line("  pattern: 'gizmo is full on GPU (?P<gpu>\\d+)'\n", ""), 1, "pattern"),
+        (with_line("role: cause", "role: reason"), 1, "cause, symptom, context, progress"),
+        (with_line("  title:", "  strength: strong\n  title:"), 1, "definite, likely, hint"),
+        (with_line("  title:", "  where: [basement]\n  title:"), 1, "kernel"),
+        (with_line("  title:", "  marks: steps\n  title:"), 1, "checkpoint"),
+        (with_line("  title:", "  voids: maybe\n  title:"), 1, "phrase"),
+        (with_line("cuda.out_of_memory", "cuda.out_of_memry"), 1, "cuda.out_of_memory"),
+        (with_line("  failure_type: cuda.out_of_memory\n", ""), 1, "failure_type"),
+        (with_line("'gizmo", "'(?<=x)gizmo"), 1, "linear-time"),
+        (with_line("'gizmo", "'(?!x)gizmo"), 1, "linear-time"),
+        (with_line("'gizmo", "'(a)\\1gizmo"), 1, "linear-time"),
+        (with_line("'gizmo", "'(gizmo"), 1, "linear-time"),
+        (with_line("'gizmo", "'a{5000}gizmo"), 1, "linear-time"),
+        (with_line('["Make it smaller."]', "[{say: x}]"), 1, "mitigation"),
+        (with_line('{gpu: "3"}', "{gpu: 3}"), 1, "quoted"),
+        (with_line('["gizmo is full"]', "[17]"), 1, "quote"),
+        ("# one\n\n" + with_line("role: cause", "role: reason"), 3, "reason"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_named_with_line_and_reason(
+    tmp_path: Path, text: str | bytes, line: int, told: str
+) -> None:
+    fault, *others = faults_of(tmp_path, text)
+    assert others == []
+    assert (fault.file, fault.line) == ("extra.yaml", line)
+    assert told in fault.message
+    assert str(fault).startswith(f"extra.yaml:{line}:")
+
+
+_RAISES = pytest.mark.xfail(
+    strict=True, raises=(TypeError, AttributeError), reason="ends in a bare exception"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("role: cause", "role: [cause]"),
+        ("  role: cause", "  ? [a]\n  : b\n  role: cause"),
+        ("  role: cause", "  7: b\n  role: cause"),
+        pytest.param("type: cuda.out_of_memory", "type: [cuda.out_of_memory]", marks=_RAISES),
+        pytest.param("type: cuda.out_of_memory", "type: {a: b}", marks=_RAISES),
+        pytest.param('{gpu: "3"}', "[gpu]", marks=_RAISES),
+        pytest.param('{gpu: "3"}', "words", marks=_RAISES),
+        pytest.param('{gpu: "3"}', '{7: "3", a: "4"}', marks=_RAISES),
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_a_fault_and_no_crash(tmp_path: Path, old: str, new: str) -> None:
+    (fault,) = faults_of(tmp_path, with_line(old, new))
+    assert fault.file == "extra.yaml"
+
+
+def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(BankFault, match=r"gone\.yaml.*cannot be read"):
+        read_rule_file(tmp_path / "gone.yaml")
+
+
+def test_a_folder_in_place_of_a_file_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(BankFault, match="cannot be read"):
+        load_bank([tmp_path])
+
+
+def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    second = GOOD.replace("probe.good", "probe.second").replace("role: cause", "role: reason")
+    third = GOOD.replace("probe.good", "probe.third").replace("cuda.out_of_memory", "cuda.oom")
+    faults = faults_of(tmp_path, second + GOOD + third)
+    assert [(fault.rule, fault.line) for fault in faults] == [("probe.second", 1), ("probe.third", 21)]
+
+
+def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text(GOOD.replace("role: cause", "role: reason"))
+    two.write_text("nonsense: true\n")
+    with pytest.raises(BankFault) as caught:
+        load_bank([one, two])
+    assert [(fault.file, fault.line) for fault in caught.value.faults] == [("one.yaml", 1), ("two.yaml", 1)]
+    assert "1 more" in str(caught.value)
+
+
+def test_an_id_that_is_taken_names_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    taken = load_bank().rules[0]
+    extra = written(tmp_path, GOOD + GOOD.replace("probe.good", taken.id) + GOOD)
+    with pytest.raises(BankFault) as caught:
+        load_bank([extra])
+    assert [(fault.rule, fault.line) for fault in caught.value.faults] == [(taken.id, 11), ("probe.good", 21)]
+    assert f"{taken.file}:{taken.line}" in caught.value.faults[0].message
+    assert "extra.yaml:1" in caught.value.faults[1].message
+
+
+def test_deep_nesting_is_a_fault_and_no_crash(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, "[" * 5_000 + "]" * 5_000)
+    assert "YAML" in fault.message
+
+
+def test_an_alias_bomb_is_a_fault_and_takes_no_time(tmp_path: Path) -> None:
+    levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]" for level in range(1, 30)]
+    started = time.process_time()
+    (fault,) = faults_of(tmp_path, "\n".join(["l0: &l0 [a]", *levels]))
+    assert "list" in fault.message
+    assert time.process_time() - started < 2.0
+
+
+def test_an_alias_bomb_inside_a_rule_is_a_fault_and_takes_no_time(tmp_path: Path) -> None:
+    levels = [f"    - &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]" for level in range(1, 12)]
+    text = "\n".join(["- id: probe.bomb", "  mitigation:", "    - &l0 [a]", *levels])
+    started = time.process_time()
+    faults_of(tmp_path, text)
+    assert time.process_time() - started < 2.0
+
+
+@pytest.mark.xfail(
+    strict=True, reason="what is wrong with a mitigation is told with its whole unfolded content"
+)
+def test_what_a_fault_says_is_short(tmp_path: Path) -> None:
+    text = with_line('["Make it smaller."]', f"[[{', '.join(['deep'] * 5_000)}]]")
+    (fault,) = faults_of(tmp_path, text)
+    assert len(str(fault)) < 2_000
+
+
+def test_lint_names_what_a_rule_lacks(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("probe.good", "Probe")
+        .replace("gizmo is full\"]", "12 a\"]")
+        .replace("{gpu} is full", "{gpu} of {host}")
+        .replace("  mitigation: [\"Make it smaller.\"]\n", "  explains: [no.such]\n  voids: true\n")
+        .replace(r"(?P<gpu>\d+)'", r"(?P<gpu>\d+).*'")
+        + "- {id: probe.bare, role: progress, marks: step, title: t, keywords: [bare], pattern: bare}\n"
+    )  # fmt: skip
+    told = " | ".join(fault.message for fault in lint(read_rule_file(written(tmp_path, text))))
+    for expected in (
+        "lower case",
+        "keyword '12 a'",
+        "title names {host}",
+        "no.such",
+        "only a context rule can void",
+        "ends in .*",
+        "without a mitigation",
+        "no example",
+        "needs a group step",
+    ):
+        assert expected in told
+
+
+def test_proving_names_a_rule_that_does_not_hold(tmp_path: Path) -> None:
+    text = (
+        with_line('"the gizmo is full on GPU 3"', '"the gizmo is empty"')
+        + with_line("probe.good", "probe.capture").replace('gpu: "3"', 'gpu: "4"')
+        + with_line("probe.good", "probe.counter").replace("full of joy", "full on GPU 1")
+        + with_line("probe.good", "probe.keyword").replace('["gizmo is full"]', '["gadget"]')
+        + with_line("probe.good", "probe.clash").replace("cuda.out_of_memory", "host.out_of_memory")
+    )
+    rules = read_rule_file(written(tmp_path, text))
+    told = Counter(fault.rule for fault in prove(rules, Bank(rules, {}, "")))
+    assert set(told) == {"probe.good", "probe.capture", "probe.counter", "probe.keyword", "probe.clash"}
+
+
+# --- the shipped bank ---------------------------------------------------------------------------------
+
+
+def test_every_shipped_rule_is_well_formed(shipped_bank: Bank) -> None:
+    assert [str(fault) for fault in lint(shipped_bank.rules) if fault.severity == "error"] == []
+
+
+@pytest.mark.xfail(strict=True, reason="numerics.yaml and storage.yaml have one clash each with another rule")
+def test_every_shipped_rule_proves_itself_beside_all_others(shipped_bank: Bank) -> None:
+    assert [
+        str(fault) for fault in prove(shipped_bank.rules, shipped_bank) if fault.severity == "error"
+    ] == []
+
+
+def test_the_bank_is_broad(shipped_bank: Bank) -> None:
+    assert len(shipped_bank.rules) >= 250
+
+
+@pytest.mark.xfail(strict=True, reason="Python's NameError, AttributeError… have one cause rule each")
+def test_every_failure_type_has_two_causes(shipped_bank: Bank) -> None:
+    assert uncovered(shipped_bank) == []
+
+
+def test_a_type_that_only_one_rule_knows_is_named(shipped_bank: Bank) -> None:
+    preempted = [rule for rule in shipped_bank.rules if rule.failure_type == "scheduler.preempted"]
+    others = [rule for rule in shipped_bank.rules if rule not in preempted]
+    assert "scheduler.preempted" in uncovered(Bank((*others, preempted[0]), {}, ""))
+    assert "scheduler.preempted" not in uncovered(shipped_bank)
+
+
+def test_what_explains_what_names_types_alone_and_never_itself(shipped_bank: Bank) -> None:
+    for cause, effects in shipped_bank.explains.items():
+        assert cause in taxonomy()
+        assert all(effect in taxonomy() for effect in effects)
+        assert cause not in effects
+    assert "collective.timeout" in shipped_bank.explains["gpu.fell_off_bus"]
+    assert "gpu.fell_off_bus" not in shipped_bank.explains.get("collective.timeout", ())
+
+
+def test_no_shipped_rule_names_a_machine_path(shipped_bank: Bank) -> None:
+    assert [rule.id for rule in shipped_bank.rules if "/work/" in rule.pattern + rule.title] == []
+
+
+# --- the cache -------------------------------------------------------------------------------------
+
+
+def test_a_cached_bank_is_the_same_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    assert list((tmp_path / "cache").rglob("*.json"))
+    again = load_bank()
+    assert again == fresh
+    line = fresh.rules[0].examples[0].line
+    assert Matcher(again).match(line) == Matcher(fresh).match(line)
+
+
+def test_any_changed_byte_is_a_new_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    versions = {load_bank().version}
+    for name in ("numerics.yaml", "explains.yaml", "taxonomy.yaml"):
+        with (rules / name).open("a") as file:
+            file.write("# another byte\n")
+        versions.add(load_bank().version)
+    assert len(versions) == 4
+    (rules / "numerics.yaml").write_text(GOOD)
+    assert [rule.id for rule in load_bank().rules] == ["probe.good"]
+
+
+def test_extra_rules_are_in_force_and_in_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    alone = load_bank()
+    bank = load_bank([written(tmp_path, GOOD)])
+    assert bank.version != alone.version
+    assert "probe.good" in {rule.id for rule in bank.rules}
+    assert "probe.good" not in {rule.id for rule in load_bank().rules}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"17",
+        b"\xff\xfe\x00",
+        b'{"rules": []}',
+        b'{"rules": [{}], "explains": {}}',
+        b'{"rules": [17], "explains": {}}',
+        b'{"rules": {"a": 1}, "explains": {}}',
+        pytest.param(
+            b'{"rules": [], "explains": []}',
+            marks=pytest.mark.xfail(
+                strict=True, raises=AttributeError, reason="a list of edges ends the run"
+            ),
+        ),
+    ],
+)
+def test_a_corrupt_cache_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(content)
+    assert load_bank() == fresh
+
+
+@pytest.mark.xfail(strict=True, raises=RecursionError, reason="deep nesting in a cache ends the run")
+def test_a_deeply_nested_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(b"[" * 200_000)
+    assert load_bank() == fresh
+
+
+def test_a_cut_off_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert load_bank() == fresh
+
+
+def test_a_cache_folder_that_is_a_file_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    (tmp_path / "cache").write_text("in the way")
+    assert load_bank() == load_bank()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_folder_that_cannot_be_written_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    (tmp_path / "cache").mkdir(mode=0o500)
+    assert load_bank() == load_bank()
+
+
+def test_a_cache_is_data_that_only_its_owner_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write another's cache could decide his verdicts."""
+    copied_bank(tmp_path, monkeypatch)
+    old = os.umask(0)
+    try:
+        load_bank()
+    finally:
+        os.umask(old)
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    json.loads(kept.read_bytes())
+    assert kept.stat().st_mode & 0o022 == 0
+
+
+def test_a_cache_of_other_bytes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"] = []
+    kept.write_text(json.dumps(poisoned))
+    with (rules / "numerics.yaml").open("a") as file:
+        file.write("# another byte\n")
+    assert load_bank().rules
+
+
+def test_a_cache_cannot_name_patterns_that_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cache holds is matched with the same linear-time engine as the files' rules."""
+    copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(a+)+b"}
+    kept.write_text(json.dumps(poisoned))
+    matcher = Matcher(load_bank())
+    started = time.process_time()
+    matcher.match("a" * 60_000)
+    assert time.process_time() - started < 2.0
+
+
+@pytest.mark.xfail(strict=True, reason="a pattern in a poisoned cache that is no expression ends the run")
+def test_a_cache_with_a_broken_pattern_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(?<=a)b"}
+    kept.write_text(json.dumps(poisoned))
+    Matcher(load_bank()).match("aaaab")
+
+
+def test_a_broken_extra_file_stops_triage_before_any_log_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    with pytest.raises(BankFault, match=r"extra\.yaml:1"):
+        triage(tmp_path / "no-such-folder", rules=[written(tmp_path, "nonsense: 1\n")])
