@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from logtriage.diagnose.confidence import confidence
 from logtriage.diagnose.culprits import blame
 from logtriage.diagnose.decision import Decision
-from logtriage.localize.candidates import Candidate, gather_candidates
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import CONSEQUENCES, Cascade, Group, group, untangle
 from logtriage.localize.collectives import mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import Exit, describe, gather_exits
@@ -17,7 +17,7 @@ from logtriage.localize.progress import Progress, gather
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.topology import Topology, gather_topology
-from logtriage.model import Culprits, Evidence, Line
+from logtriage.model import Culprits, Evidence, Line, SourceRole
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Role, Strength
 
@@ -42,7 +42,7 @@ def find(scene: Scene, bank: Bank) -> Findings:
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     candidates = gather_candidates(scene, progress, topology, exits)
-    final = final_attempt(candidates)
+    final = final_attempt(candidates, scene)
     cascade = untangle(group(final, bank.explains))
     return Findings(
         scene=scene,
@@ -51,16 +51,40 @@ def find(scene: Scene, bank: Bank) -> Findings:
         exits=tuple(exits),
         candidates=tuple(candidates),
         cascade=cascade,
-        outcome=judge(scene, progress),
+        outcome=judge(scene, progress, exits),
         slowness=slowness(progress),
     )
 
 
-def final_attempt(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that can have ended the job: of its last attempt, or of no attempt in particular."""
-    numbers = {each.attempt for each in candidates if each.attempt is not None and each.role is Role.CAUSE}
-    last = max(numbers, default=None)
-    return [each for each in candidates if each.attempt is None or each.attempt == last]
+def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """The candidates that can have ended the job: of its last attempt, or later than its start.
+
+    An attempt that wrote anything counts, also one without an error: it may have recovered.
+    """
+    starts: dict[int, list[float]] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.attempt is not None and line.text.strip():
+                starts.setdefault(line.attempt, [])
+                if line.time is not None:
+                    starts[line.attempt].append(line.time)
+    if len(starts) < 2:
+        return list(candidates)
+    last = max(starts)
+    began = min(starts[last], default=None)
+    return [
+        each
+        for each in candidates
+        if each.attempt == last
+        or (
+            each.attempt is None
+            and (began is None or each.time is None or each.time >= began or each.source_role in _MACHINE_ROLES)
+        )
+    ]
+
+
+# What a machine's own logs say belongs to no attempt.
+_MACHINE_ROLES = (SourceRole.KERNEL, SourceRole.HARDWARE, SourceRole.SCHEDULER, SourceRole.KUBERNETES)
 
 
 def decide(findings: Findings) -> Decision:
@@ -151,6 +175,14 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
     for each in rest:
         if len(chosen) < 3 and each not in chosen and each.strength is not Strength.HINT:
             chosen.append(each)
+    if root.failure_type.startswith("numerics."):  # and the check by which the program stopped itself
+        stopped = [
+            each
+            for group_ in findings.cascade.followers
+            for each in group_.causes
+            if each.record is not None and each.failure_type in GENERAL_TYPES
+        ]
+        chosen[1:1] = sorted(stopped, key=lambda each: each.rank or 0)[:1]
     again = [
         each
         for each in findings.candidates

@@ -67,7 +67,7 @@ def gather_candidates(
             Candidate(
                 failure_type=_refined(sign),
                 role=sign.rule.role,
-                strength=Strength.HINT if _is_wrapper(sign) else sign.rule.strength,
+                strength=_weighed(sign),
                 title=sign.rule.entitled(dict(sign.hit.captures)),
                 line=sign.line,
                 time=sign.line.time if clocks[sign.line.file] else _death(rank, sign.line, progress),
@@ -80,6 +80,7 @@ def gather_candidates(
                 source_role=sign.source.role,
             )
         )
+    found += _unruled(scene, topology, clocks, progress)
     ended = {(each.line.file, each.line.number): each for each in exits if each.failure_type}
     by_rule = {(each.line.file, each.line.number): each for each in found}
     found = [each for each in found if (each.line.file, each.line.number) not in ended]
@@ -90,6 +91,64 @@ def gather_candidates(
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     found = [_with_outcome(candidate, progress) for candidate in found]
     return [_promoted(candidate, found) for candidate in found]
+
+
+_PYTHON_WARNING = re.compile(r"\b[A-Z]\w*Warning: ")
+_WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, Strength.HINT: Strength.HINT}
+
+
+def _weighed(sign: Sign) -> Strength:
+    """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
+    if _is_wrapper(sign):
+        return Strength.HINT
+    if sign.raised is None:
+        warned = _PYTHON_WARNING.search(sign.text[:600])
+        return _WEAKER[sign.rule.strength] if warned else sign.rule.strength
+    if sign.rule.strength is Strength.HINT and sign.rule.role is Role.CAUSE:
+        return Strength.LIKELY
+    return sign.rule.strength
+
+
+_NO_FAILURE = ("SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration")
+
+
+def _unruled(
+    scene: Scene, topology: Topology, clocks: dict[str, bool], progress: Progress
+) -> list[Candidate]:
+    """Tracebacks whose exceptions no rule knows: programs raise classes of their own."""
+    told = {
+        (sign.line.file, line.number)
+        for sign in (*scene.causes, *scene.symptoms, *scene.context)
+        if sign.record is not None and (sign.raised is not None or sign.rule.voids)
+        for line in sign.record.lines
+    }
+    found = []
+    for reading in scene.readings:
+        if reading.source.role in _SILENT_ROLES:
+            continue
+        for record in scene.records[reading.source.file]:
+            if not record.raised or (reading.source.file, record.raised[0].at.number) in told:
+                continue
+            first = record.raised[0]
+            if first.type.rsplit(".", 1)[-1] in _NO_FAILURE:
+                continue
+            rank = topology.rank(first.at)
+            found.append(
+                Candidate(
+                    failure_type="code.runtime",
+                    role=Role.CAUSE,
+                    strength=Strength.LIKELY,
+                    title=f"{first.type}: {first.message}"[:160].rstrip(": "),
+                    line=first.at,
+                    time=first.at.time if clocks[first.at.file] else _death(rank, first.at, progress),
+                    rank=rank,
+                    host=topology.host(first.at, rank),
+                    attempt=first.at.attempt,
+                    record=record,
+                    source_role=reading.source.role,
+                )
+            )
+    return found
 
 
 # Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, SourceRole
@@ -25,8 +26,16 @@ class Outcome:
     why: str = ""
 
 
-def judge(scene: Scene, progress: Progress, *, before: float | None = None) -> Outcome:
-    """The outcome by progress alone, whatever errors there are; only lines before `before` count."""
+def judge(
+    scene: Scene, progress: Progress, exits: Sequence[Exit] = (), *, before: float | None = None
+) -> Outcome:
+    """The outcome by progress and exits; only lines before `before` count.
+
+    A process that ended badly after the last step leaves no healthy outcome, whatever the steps say.
+    """
+    bad = _ended_badly(progress, exits)
+    if bad is not None:
+        return Outcome("unclear", bad.line, why=f"a process ended with {describe(bad.code)}")
     finished = _finished(progress)
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
@@ -49,9 +58,20 @@ def _finished(progress: Progress) -> Line | None:
     for sign in reversed(progress.completed):
         if progress.steps_after(sign.line) < 2:
             return sign.line
-    full = [trace for trace in progress.traces if trace.last.total and trace.last.step >= trace.last.total]
-    # A bar that reached its end is one epoch or one download, unless nothing came after it.
-    del full
+    totals = {trace.last.total for trace in progress.traces}
+    if len(totals) == 1 and None not in totals and "%|" not in progress.traces[0].last.line.text:
+        # Steps counted to their end. A bar that is full can be one epoch or a download.
+        if all(trace.last.step + 1 >= (trace.last.total or 0) for trace in progress.traces):
+            return progress.traces[0].last.line
+    return None
+
+
+def _ended_badly(progress: Progress, exits: Sequence[Exit]) -> Exit | None:
+    """An exit with a code after the last step (or of unknown time)."""
+    last = progress.last_time
+    for each in exits:
+        if each.code != 0 and (last is None or each.line.time is None or each.line.time >= last - 1.0):
+            return each
     return None
 
 

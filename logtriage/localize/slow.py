@@ -45,13 +45,17 @@ class Slowness:
 _DURATION = re.compile(r"^(?:data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$")
 
 
+_SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
+
+
 def timings(text: str) -> dict[str, float]:
     """The named durations of one line, in seconds (or in the line's own unit where it names none)."""
     found: dict[str, float] = {}
     for match in _TIMING.finditer(text[-2_000:]):
         unit = match["unit"] or match["named_unit"]
-        words = match["name"].strip(" -.").lower().split()
-        name = words[-1] if words else ""
+        name = match["name"].strip(" -._").lower()
+        if unit is None and (suffix := _SUFFIX.search(name)):
+            name, unit = name[: suffix.start()], suffix[1]
         if unit is None:
             if not _DURATION.match(name):
                 continue
