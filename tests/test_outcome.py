@@ -1,0 +1,116 @@
+"""How the job stood when its logs end."""
+
+from __future__ import annotations
+
+import pytest
+from scenes import clock, findings, of_rank, reading, scene, steps
+
+from logtriage.diagnose.offline import decide
+from logtriage.localize.outcome import Outcome, judge
+from logtriage.localize.progress import gather
+from logtriage.model import SourceRole
+
+
+def outcome(text: str) -> Outcome:
+    here = scene(reading("train.log", text))
+    return judge(here, gather(here))
+
+
+def idle(at: float, count: int, every: float = 10.0) -> str:
+    return "".join(f"{clock(at + every * number)} DEBUG heartbeat\n" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "[after training is done] datetime: 2026-01-31 08:10:00",
+        "`Trainer.fit` stopped: `max_steps=20` reached.",
+        "{'train_runtime': 41.2, 'train_samples_per_second': 7.7, 'train_loss': 2.1, 'epoch': 1.0}",
+        "Training finished.",
+    ],
+)
+def test_a_program_that_says_so_is_done(word: str) -> None:
+    found = outcome(steps(20) + f"{clock(60)} INFO {word}\n")
+    assert found.kind == "completed"
+    assert found.line is not None
+    assert word in found.line.text
+
+
+def test_a_finished_epoch_amid_steps_is_not_the_end() -> None:
+    text = steps(20) + f"{clock(41)} INFO Training finished.\n" + steps(20, first=21, at=50)
+    assert outcome(text).kind == "running"
+
+
+def test_a_log_that_ends_among_steps_is_running() -> None:
+    found = outcome(steps(20))
+    assert found.kind == "running"
+    assert found.line is not None
+    assert "step 20 " in found.line.text
+
+
+def test_a_log_cut_off_in_the_middle_of_a_line_is_running() -> None:
+    found = outcome(steps(20) + f"{clock(40)} INFO st")
+    assert found.kind == "running"
+
+
+def test_a_long_silence_of_steps_is_a_hang() -> None:
+    found = outcome(steps(20) + idle(60, 60))
+    assert found.kind == "hang"
+    assert found.silence == pytest.approx(60 + 590 - 38, abs=1)
+    assert found.line is not None
+    assert "step 20 " in found.line.text
+
+
+@pytest.mark.parametrize("every", [2.0, 30.0])
+def test_a_pause_as_long_as_an_evaluation_is_no_hang(every: float) -> None:
+    text = steps(20, every=every) + idle(20 * every + 5, 3)
+    assert outcome(text).kind == "running"
+
+
+def test_slow_steps_make_a_longer_silence_normal() -> None:
+    """Ten minutes without a step are a hang where steps take 2 s and none where they take 2 minutes."""
+    assert outcome(steps(20, every=2) + idle(40, 60)).kind == "hang"
+    assert outcome(steps(20, every=120) + idle(20 * 120, 60)).kind == "running"
+
+
+def test_without_any_step_nothing_is_known() -> None:
+    assert outcome(f"{clock(1)} INFO hello\n").kind == "unclear"
+    assert outcome("").kind == "unclear"
+
+
+def test_without_times_there_is_no_silence() -> None:
+    assert outcome("step 1 loss 2.0\n" * 5 + "hello\n" * 500).kind == "running"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type", "told"),
+    [
+        (steps(20) + f"{clock(41)} INFO Training finished.\n", "none.completed", "completed"),
+        (steps(20), "none.running", "running"),
+        (steps(20) + idle(60, 60), "hang.silent", "failed"),
+        (f"{clock(1)} INFO hello\n", "unknown", "unknown"),
+    ],
+)
+def test_a_verdict_without_an_error_says_how_the_job_stood(text: str, failure_type: str, told: str) -> None:
+    decision = decide(findings(reading("train.log", text)))
+    assert (decision.failure_type, decision.outcome) == (failure_type, told)
+    assert decision.culprits.ranks == ()
+    assert decision.evidence
+
+
+def test_a_hang_says_what_to_collect() -> None:
+    decision = decide(findings(reading("train.log", steps(20) + idle(60, 60))))
+    assert any("py-spy" in each for each in decision.collect_next)
+
+
+def test_polling_of_a_machine_is_no_sign_of_life() -> None:
+    """A monitor that runs on does not make a job hang that ended among its steps."""
+    here = scene(
+        reading("train.log", steps(20)), reading("nvidia-smi.log", idle(60, 600), SourceRole.HARDWARE)
+    )
+    assert judge(here, gather(here)).kind == "running"
+
+
+def test_one_rank_that_goes_on_is_progress() -> None:
+    here = scene(of_rank(0, steps(20)), of_rank(1, steps(400)))
+    assert judge(here, gather(here)).kind == "running"
