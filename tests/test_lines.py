@@ -99,6 +99,11 @@ def test_a_launchers_host_labels_give_the_host() -> None:
     assert {line.host for line in read("ValueError: a\nwarning: b\n" * 6)} == {None}
 
 
+def test_a_level_before_a_loggers_name_is_no_host() -> None:
+    lines = read("".join(f"2026-11-29 16:00:{second:02d},1 INFO train: step {second}\n" for second in range(9)))
+    assert {(line.host, line.level) for line in lines} == {(None, Level.INFO)}
+
+
 def test_cluster_tools_prefixes_give_host_and_pid() -> None:
     (line,) = read("(worker1, rank=1, pid=77, ip=10.0.0.3) ready")
     assert (line.rank, line.pid, line.host, line.message) == (None, 77, "10.0.0.3", "ready")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.json_lines import read_json
 from logtriage.intake.labels import Columns, Head
+from logtriage.intake.levels import level_named
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
@@ -177,6 +178,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         if head.stamp is not None
         and head.stamp.kind == "iso"
         and (match := _SYSLOG_HOST.match(text, head.stamp.end))
+        and level_named(match[1]) is None  # `… INFO train: ` is a logger, not a machine
     ]
     return Columns(
         # An enumeration counts each number once; a label repeats.
