@@ -1,0 +1,240 @@
+"""What explains what: neither the first error nor the last is the cause as such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenes import bank, clock, findings, of_rank, reading, steps
+
+from logtriage.diagnose.offline import decide
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import SLACK_SECONDS, Cascade, group, may_explain, untangle
+from logtriage.model import Line, SourceRole
+from logtriage.rulebank.rule import Role, Rule, Strength
+from logtriage.taxonomy import taxonomy
+
+LINE = Line("a.log", 1, 0, "text", "text")
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, name=python, GPU has fallen off the bus."
+ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
+TIMEOUT = (
+    "[rank{rank}]:[E131 08:30:01.100000000 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, "
+    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+)
+
+
+def a(
+    failure_type: str,
+    time: float | None = 0.0,
+    strength: Strength = Strength.LIKELY,
+    *,
+    rank: int | None = None,
+    role: Role = Role.CAUSE,
+    **more: object,
+) -> Candidate:
+    fields: dict[str, object] = {
+        "failure_type": failure_type,
+        "role": role,
+        "strength": strength,
+        "title": failure_type,
+        "line": LINE,
+        "time": time,
+        "rank": rank,
+        "host": None,
+        "attempt": None,
+    }
+    return Candidate(**(fields | more))  # type: ignore[arg-type]
+
+
+def untangled(*candidates: Candidate) -> Cascade:
+    return untangle(group(candidates, bank().explains))
+
+
+def root(*candidates: Candidate) -> str | None:
+    found = untangled(*candidates).root
+    return None if found is None else found.failure_type
+
+
+def test_hardware_explains_cuda_and_cuda_explains_the_peers() -> None:
+    found = untangled(
+        a("collective.timeout", 600.0, rank=0),
+        a("cuda.illegal_memory_access", 11.0, rank=3),
+        a("gpu.fell_off_bus", 10.0, Strength.DEFINITE),
+        a("process.killed", 640.0),
+    )
+    assert found.root is not None
+    assert found.root.failure_type == "gpu.fell_off_bus"
+    assert found.rivals == ()
+    assert {each.failure_type for each in found.followers} == {
+        "collective.timeout",
+        "cuda.illegal_memory_access",
+        "process.killed",
+    }
+
+
+def test_without_the_hardware_cuda_is_the_root() -> None:
+    assert (
+        root(a("collective.timeout", 600.0), a("cuda.illegal_memory_access", 11.0))
+        == "cuda.illegal_memory_access"
+    )
+
+
+def test_the_time_out_is_the_root_where_nothing_else_is_there() -> None:
+    assert root(a("collective.timeout", 600.0), a("collective.remote_error", 601.0)) == "collective.timeout"
+
+
+def test_a_cause_that_came_much_later_explains_nothing() -> None:
+    late = untangled(a("collective.timeout", 0.0), a("code.key", SLACK_SECONDS + 1))
+    near = untangled(a("collective.timeout", 0.0), a("code.key", SLACK_SECONDS - 1))
+    assert [each.failure_type for each in late.rivals] != []
+    assert near.root is not None
+    assert (near.root.failure_type, near.rivals) == ("code.key", ())
+
+
+def test_an_unknown_time_is_no_objection() -> None:
+    assert root(a("collective.timeout", None), a("code.key", 5.0)) == "code.key"
+    assert root(a("collective.timeout", 5.0), a("code.key", None)) == "code.key"
+
+
+def test_what_was_survived_is_no_cause() -> None:
+    assert (
+        root(a("storage.filesystem", 1.0, Strength.DEFINITE, recovered=True), a("code.key", 900.0))
+        == "code.key"
+    )
+    assert root(a("storage.filesystem", 1.0, Strength.DEFINITE, recovered=True)) is None
+
+
+def test_a_symptom_alone_is_no_cause() -> None:
+    assert root(a("process.killed", 1.0, role=Role.SYMPTOM)) is None
+
+
+def test_a_weak_sign_explains_what_is_mostly_a_consequence_and_nothing_else() -> None:
+    hint = a("storage.filesystem", 1.0, Strength.HINT)
+    assert root(hint, a("collective.timeout", 600.0)) == "storage.filesystem"
+    assert root(hint, a("checkpoint.corrupt", 2.0)) == "checkpoint.corrupt"
+
+
+def test_a_weak_consequence_explains_no_other_consequence() -> None:
+    assert root(a("process.killed", 1.0, Strength.HINT), a("collective.timeout", 2.0)) == "collective.timeout"
+
+
+def test_a_circle_is_broken_by_the_deepest() -> None:
+    circle = {
+        "storage.filesystem": frozenset({"collective.timeout"}),
+        "collective.timeout": frozenset({"storage.filesystem"}),
+    }
+    found = untangle(group([a("collective.timeout", 1.0), a("storage.filesystem", 1.0)], circle))
+    assert found.root is not None
+    assert found.root.failure_type == "storage.filesystem"
+
+
+def test_the_surer_of_two_unexplained_wins_then_the_deeper_then_the_earlier() -> None:
+    assert root(a("code.key", 1.0), a("auth.denied", 9.0, Strength.DEFINITE)) == "auth.denied"
+    assert root(a("code.config", 1.0), a("gpu.nvlink", 500.0)) == "gpu.nvlink"
+    assert root(a("code.zero_division", 2.0), a("code.name", 1.0)) == "code.name"
+
+
+def test_a_rule_can_explain_more_than_its_type_does() -> None:
+    rule = Rule(
+        "x.y",
+        "code.zero_division",
+        Role.CAUSE,
+        Strength.LIKELY,
+        "",
+        ("keys",),
+        "keys",
+        explains=("checkpoint.*",),
+    )
+    cause, effect = a("code.zero_division", 1.0), a("checkpoint.mismatch", 2.0, Strength.DEFINITE)
+    assert root(cause, effect) == "checkpoint.mismatch"
+    assert root(replace(cause, rule=rule), effect) == "code.zero_division"
+
+
+TYPES = [name for name in taxonomy().types if not name.startswith(("none.", "unknown"))]
+CANDIDATES = st.lists(
+    st.builds(
+        a,
+        st.sampled_from(TYPES),
+        st.one_of(st.none(), st.floats(0, 1_000)),
+        st.sampled_from(Strength),
+        rank=st.one_of(st.none(), st.integers(0, 7)),
+        role=st.sampled_from([Role.CAUSE, Role.CAUSE, Role.SYMPTOM]),
+        recovered=st.sampled_from([False, False, False, True]),
+    ),
+    max_size=12,
+)
+
+
+@given(CANDIDATES)
+@settings(max_examples=150, deadline=None)
+def test_every_group_has_one_place_and_the_order_of_lines_is_no_matter(candidates: list[Candidate]) -> None:
+    found = untangled(*candidates)
+    causes = [each for each in candidates if each.role is Role.CAUSE and not each.recovered]
+    assert (found.root is None) == (not causes)
+    placed = [*([found.root] if found.root else []), *found.rivals, *found.followers]
+    alive = {each.failure_type for each in candidates if not each.recovered}
+    assert sorted(each.failure_type for each in placed) == sorted(alive)
+    again = untangled(*reversed(candidates))
+    if found.root is not None and again.root is not None:
+        same = found.root.failure_type == again.root.failure_type
+        assert same or found.root.sureness == again.root.sureness
+
+
+@given(CANDIDATES)
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_is_sure_explains_the_root(candidates: list[Candidate]) -> None:
+    groups = group(candidates, bank().explains)
+    found = untangle(groups)
+    if found.root is None or not any(
+        not any(may_explain(other, each) for other in groups if other is not each)
+        for each in groups
+        if each.causes
+    ):
+        return
+    assert not any(may_explain(other, found.root) for other in groups if other.causes)
+
+
+# --- the same on logs ---------------------------------------------------------------------------------
+
+
+def test_a_kernel_log_of_one_host_explains_time_outs_on_all() -> None:
+    decision = decide(
+        findings(
+            of_rank(0, steps(5) + TIMEOUT.format(rank=0), host="node-a"),
+            of_rank(1, steps(5) + f"{clock(13)} ERROR {ILLEGAL}\n", host="node-b"),
+            of_rank(2, steps(5) + TIMEOUT.format(rank=2), host="node-c"),
+            reading(
+                "dmesg.log", f"2026-01-31T08:00:12,000000+00:00 {XID}\n", SourceRole.KERNEL, host="node-b"
+            ),
+        )
+    )
+    assert decision.failure_type == "gpu.fell_off_bus"
+    assert decision.culprits.hosts == ("node-b",)
+    assert decision.culprits.ranks == (1,)
+    assert "79" in decision.evidence[0].line.text
+    assert {each.failure_type for each in decision.symptoms} >= {"collective.timeout"}
+
+
+@pytest.mark.parametrize("skew", [-60, 0, 60])
+def test_clocks_that_differ_by_a_minute_turn_nothing_round(skew: int) -> None:
+    cause = f"{clock(600 + skew)} ERROR {ILLEGAL}\n"
+    decision = decide(
+        findings(
+            of_rank(0, steps(5) + f"{clock(601)} {TIMEOUT.format(rank=0)}"), of_rank(1, steps(5) + cause)
+        )
+    )
+    assert (decision.failure_type, decision.culprits.ranks) == ("cuda.illegal_memory_access", (1,))
+
+
+def test_the_last_error_is_a_victim() -> None:
+    text = (
+        steps(5)
+        + f"{clock(20)} [rank3]: KeyError: 'labels'\n"
+        + "".join(f"{clock(700 + rank)} {TIMEOUT.format(rank=rank)}" for rank in (0, 1, 2))
+    )
+    decision = decide(findings(reading("all.log", text)))
+    assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (3,))
+    assert decision.evidence[0].line.number == 6

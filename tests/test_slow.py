@@ -1,0 +1,143 @@
+"""Slow without an error: proved by contrast between ranks or within a step, never by speed alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from scenes import clock, findings, of_rank, reading
+
+from logtriage.diagnose.offline import decide
+from logtriage.localize.slow import Slowness, slowness, timings
+
+FAST, SLOW = 0.2, 0.6
+
+
+def measured(compute: list[float], wait: list[float], *, data: float = 0.01) -> str:
+    """Steps with the time that each spent in its parts."""
+    return "".join(
+        f"{clock(2.0 * number)} INFO step {number} loss 2.0 data_time: {data:.3f} s "
+        f"compute_time: {own:.3f} s comm_time: {other:.3f} s\n"
+        for number, (own, other) in enumerate(zip(compute, wait, strict=True), 1)
+    )
+
+
+def told(*texts: str) -> Slowness | None:
+    return slowness(findings(*(of_rank(rank, text) for rank, text in enumerate(texts))).progress)
+
+
+def test_durations_are_read_with_their_units() -> None:
+    assert timings("step 3 compute_time: 0.25 s comm_time: 120 ms iter 7 loss 2.5") == {
+        "compute_time": 0.25,
+        "comm_time": pytest.approx(0.12),
+    }
+    assert timings("data 0.2 compute 610.9 comm 281.2") == {"data": 0.2, "compute": 610.9, "comm": 281.2}
+    assert timings("time (ms) backward(ms): 30.5") == {"backward": pytest.approx(0.0305)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no numbers", "rank 3 of 8", "loss 2.5 lr 1e-4", "=" * 100_000, "a" * 100_000]
+)
+def test_what_is_no_duration_is_none(text: str) -> None:
+    assert timings(text) == {}
+
+
+def test_a_rank_that_works_long_while_its_peers_wait_is_the_straggler() -> None:
+    peers = measured([FAST] * 20, [SLOW - FAST] * 20)
+    slow = measured([SLOW] * 20, [0.01] * 20)
+    found = told(peers, peers, slow, peers)
+    assert found is not None
+    assert (found.failure_type, found.ranks) == ("slow.straggler", (2,))
+    assert found.factor == pytest.approx(SLOW / FAST, rel=0.01)
+    assert all(line.file == "rank2.log" for line in found.lines)
+
+
+def test_the_step_from_which_it_was_slow_is_known() -> None:
+    peers = measured([FAST] * 40, [0.01] * 20 + [SLOW - FAST] * 20)
+    slow = measured([FAST] * 20 + [SLOW] * 20, [0.01] * 40)
+    found = told(peers, peers, slow, peers)
+    assert found is not None
+    assert found.since_step == 21
+
+
+def test_a_slow_rank_for_which_nobody_waits_is_no_straggler() -> None:
+    peers = measured([FAST] * 20, [0.01] * 20)
+    slow = measured([SLOW] * 20, [0.01] * 20)
+    assert told(peers, peers, slow, peers) is None
+
+
+def test_noise_is_no_straggler() -> None:
+    dice = random.Random(7)
+    ranks = [
+        measured(
+            [FAST * dice.uniform(0.7, 1.4) for _ in range(40)],
+            [0.05 * dice.uniform(0.5, 2) for _ in range(40)],
+        )
+        for _ in range(8)
+    ]
+    assert told(*ranks) is None
+
+
+def test_one_slow_step_is_no_straggler() -> None:
+    peers = measured([FAST] * 20, [0.01] * 10 + [5.0] + [0.01] * 9)
+    hiccup = measured([FAST] * 10 + [5.0] + [FAST] * 9, [0.01] * 20)
+    assert told(peers, hiccup, peers, peers) is None
+
+
+def test_where_half_are_slow_nobody_is_the_straggler() -> None:
+    fast, slow = measured([FAST] * 20, [SLOW - FAST] * 20), measured([SLOW] * 20, [0.01] * 20)
+    assert told(fast, slow, fast, slow) is None
+
+
+def test_a_job_that_waits_for_its_data_is_starved() -> None:
+    found = told(measured([FAST] * 20, [0.01] * 20, data=0.5))
+    assert found is not None
+    assert (found.failure_type, found.ranks) == ("slow.data", ())
+    assert found.lines
+
+
+def test_a_job_that_hides_its_loading_is_not_starved() -> None:
+    assert told(measured([FAST] * 20, [0.01] * 20, data=0.02)) is None
+
+
+def test_a_few_slow_first_batches_are_not_starvation() -> None:
+    warm = measured([FAST] * 20, [0.01] * 20)
+    first = measured([FAST] * 2, [0.01] * 2, data=9.0)
+    assert told(first + warm) is None
+
+
+def test_steps_without_durations_prove_nothing() -> None:
+    even = "".join(f"{clock(2.0 * step)} INFO step {step} loss 2.0\n" for step in range(1, 20))
+    late = "".join(f"{clock(9.0 * step)} INFO step {step} loss 2.0\n" for step in range(1, 20))
+    assert told(even, even, late) is None
+
+
+def test_a_straggler_is_blamed_with_its_host() -> None:
+    peers = measured([FAST] * 20, [SLOW - FAST] * 20)
+    slow = measured([SLOW] * 20, [0.01] * 20)
+    texts = [peers, peers, slow, peers]
+    found = findings(*(of_rank(rank, text, host=f"node-{rank // 2}") for rank, text in enumerate(texts)))
+    decision = decide(found)
+    assert (decision.failure_type, decision.outcome) == ("slow.straggler", "slow")
+    assert (decision.culprits.ranks, decision.culprits.hosts) == ((2,), ("node-1",))
+    assert decision.evidence[0].line.file == "rank2.log"
+
+
+def test_an_error_outweighs_slowness() -> None:
+    peers = measured([FAST] * 20, [SLOW - FAST] * 20)
+    slow = measured([SLOW] * 20, [0.01] * 20)
+    error = f"{clock(50)} ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    found = findings(*(of_rank(rank, text) for rank, text in enumerate([peers + error, peers, slow, peers])))
+    assert decide(found).failure_type == "cuda.out_of_memory"
+
+
+def test_durations_in_one_shared_file_are_as_good() -> None:
+    lines = [
+        f"[rank{rank}]: step {step} loss 2.0 compute_time: {SLOW if rank == 1 else FAST} s "
+        f"comm_time: {0.01 if rank == 1 else SLOW - FAST:.2f} s\n"
+        for step in range(1, 20)
+        for rank in range(4)
+    ]
+    found = slowness(findings(reading("all.log", "".join(lines))).progress)
+    assert found is not None
+    assert found.ranks == (1,)
