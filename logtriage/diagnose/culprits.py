@@ -39,7 +39,8 @@ def blame(
         below = _ranks_under(root, candidates, exits, topology, hosts)
         if below and len(below) * 2 <= max(len(topology.ranks), 2):
             ranks = below
-    if not ranks:
+    raised = {id(each.record) for each in members if each.record is not None}
+    if not ranks and len(raised) < 2:  # one traceback without a name: of the process that ended by itself
         ranks = _ended_by_themselves(exits, topology)
     known = topology.ranks
     everyone = bool(ranks) and len(known) > 1 and len(ranks) * 2 > len(known) and not (machine and hosts)

@@ -61,6 +61,7 @@ def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candida
 
     An attempt that wrote anything counts, also one without an error: it may have recovered.
     """
+    candidates = _of_this_job(candidates, scene)
     starts: dict[int, list[float]] = {}
     for reading in scene.readings:
         for line in reading.lines:
@@ -83,6 +84,29 @@ def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candida
     ]
 
 
+# A machine's log may hold weeks. Clocks can differ by a time zone, so anything within a day's zones counts.
+ZONES_SECONDS = 15 * 3600.0
+
+
+def _of_this_job(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """Without the events of a machine's log that lie days before or after the job."""
+    times = [
+        line.time
+        for reading in scene.readings
+        if reading.source.role not in _MACHINE_ROLES
+        for line in reading.lines
+        if line.time is not None
+    ]
+    if not times:
+        return list(candidates)
+    first, last = min(times) - ZONES_SECONDS, max(times) + ZONES_SECONDS
+    return [
+        each
+        for each in candidates
+        if each.source_role not in _MACHINE_ROLES or each.time is None or first <= each.time <= last
+    ]
+
+
 # What a machine's own logs say belongs to no attempt.
 _MACHINE_ROLES = (SourceRole.KERNEL, SourceRole.HARDWARE, SourceRole.SCHEDULER, SourceRole.KUBERNETES)
 
@@ -91,7 +115,8 @@ def decide(findings: Findings) -> Decision:
     """One decision. Where the evidence does not decide, the type is `unknown` and says what to collect."""
     root = findings.cascade.root
     sure = root is not None and root.sureness >= 2
-    if root is None or not sure:
+    finished = findings.outcome.kind == "completed" and root is not None and not _is_fatal(root)
+    if root is None or not sure or finished:
         quiet = _without_error(findings, root)
         if quiet is not None:
             return quiet
@@ -104,6 +129,15 @@ def decide(findings: Findings) -> Decision:
     if root.failure_type == "unknown":
         return _unknown(findings)
     return _from_group(findings, root)
+
+
+def _is_fatal(root: Group) -> bool:
+    """Whether the root ends processes: an exception or exit, or a fault below the program."""
+    return any(
+        each.record is not None or each.capture("exitcode") or each.source_role in _MACHINE_ROLES
+        for each in root.causes
+        if each.strength is not Strength.HINT
+    ) or root.failure_type.startswith(("scheduler.", "numerics."))
 
 
 def _from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
@@ -348,7 +382,13 @@ def _last_words(findings: Findings, ranks: Sequence[int]) -> tuple[Evidence, ...
 def _without_error(findings: Findings, root: Group | None) -> Decision | None:
     """Slow, silent, finished or still running: what progress says where no error is sure."""
     outcome, slow = findings.outcome, findings.slowness
-    hints = [each for each in (root.causes if root else ()) if root and root.failure_type != "unknown"]
+    fatal = root is not None and (_is_fatal(root) or outcome.kind != "completed")
+    hints = [each for each in (root.causes if root and fatal else ()) if root and root.failure_type != "unknown"]
+    if root is None and any(
+        each.failure_type == "code.subprocess" and each.role is Role.SYMPTOM and not each.recovered
+        for each in findings.candidates
+    ):
+        return None  # a launcher says that the job failed: whatever the steps look like, it is not well
     if outcome.kind == "hang" and not hints:
         return _hang(findings, outcome)
     if slow is not None and not hints:

@@ -83,7 +83,7 @@ _LOCAL = re.compile(
 NODE_RANK = re.compile(
     r"(?i)(?<![a-z])(?:node|machine|group|host)[-_.]?(?:rank|index|idx|id)[-_.:]?(?P<number>\d{1,5})(?!\d)"
 )
-_BARE_WORKER = re.compile(r"(?i)^worker[-_.]?(?P<number>\d{1,6})$")
+_BARE_WORKER = re.compile(r"(?i)^(?:worker[-_.]?|w)(?P<number>\d{1,6})$")
 BARE_NUMBER = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)\.(?P<number>\d{1,6})$")
 _ATTEMPT = re.compile(r"(?i)(?<![a-z])(?:attempt|restart|retry)[-_.]?(?P<number>\d{1,4})(?!\d)")
 _STREAM = re.compile(r"(?i)(?<![a-z])(?P<stream>stdout|stderr)(?![a-z])")
@@ -271,6 +271,8 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
             return found["host"]
     if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", suffix) and _looks_like_host(stem):
         return stem
+    if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", stem) and _looks_like_host(suffix):
+        return suffix  # messages.g1102: what looks like an ending is the machine
     found = LOG_WORD.match(stem)
     inner = found["host"] if found else stem
     if _HOST_NAME.match(inner) or _FQDN.match(inner):

@@ -76,7 +76,7 @@ def gather_candidates(
                 attempt=sign.line.attempt,
                 rule=sign.rule,
                 captures=sign.hit.captures,
-                record=sign.record,
+                record=sign.record if sign.raised is not None else None,
                 source_role=sign.source.role,
             )
         )

@@ -120,8 +120,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
         effect.failure_type not in CONSEQUENCES or cause.failure_type in CONSEQUENCES
     ):
         return False  # a weak sign explains what is mostly a consequence, nothing else
-    if cause.failure_type in GENERAL_TYPES and cause.ranks and cause.ranks <= effect.ranks:
-        return False  # the ranks that raised it also show the effect: the exception only wraps it
+    if cause.failure_type in GENERAL_TYPES and len(cause.ranks & effect.ranks) * 5 > len(cause.ranks) * 3:
+        return False  # most ranks that raised it also show the effect: the exception only wraps it
     began, followed = cause.first_time, effect.first_time
     if began is None or followed is None:
         return True

@@ -14,6 +14,8 @@ from logtriage.model import Line, SourceRole
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
 HANG_SECONDS = 45.0
 HANG_INTERVALS = 12.0
+BUSY_HANG_SECONDS = 10.0
+BUSY_HANG_INTERVALS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ def judge(
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
         usual = _usual_interval(progress.traces)
-        if silence > max(HANG_SECONDS, HANG_INTERVALS * usual):
+        still_talking = _lines_after(scene, newest) >= 3
+        patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
+        if still_talking:  # heartbeats and monitors go on without a step: shorter silence is enough
+            patience = max(BUSY_HANG_SECONDS, BUSY_HANG_INTERVALS * usual)
+        if usual > 0 and silence > patience:
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
             )
@@ -86,7 +92,21 @@ def _last_time(scene: Scene, before: float | None) -> float | None:
     return max(times, default=None)
 
 
+def _lines_after(scene: Scene, last: Line) -> int:
+    """Dated lines of the job's own output that came later than its last step."""
+    return sum(
+        line.time is not None and last.time is not None and line.time > last.time
+        for reading in scene.readings
+        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
+        for line in reading.lines
+    )
+
+
 def _usual_interval(traces: Sequence[Trace]) -> float:
+    """The median time between steps in seconds; 0 where the steps' times are not their own."""
+    stamps = {point.line.time for trace in traces for point in trace.points}
+    if len(stamps) * 4 < sum(len(trace.points) for trace in traces):
+        return 0.0
     gaps: list[float] = []
     for trace in traces:
         times = [point.line.time for point in trace.points if point.line.time is not None]

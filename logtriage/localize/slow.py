@@ -20,7 +20,9 @@ _TIMING = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b"
 )
-_DATA = re.compile(r"data|load|fetch|input|batch.?gen", re.IGNORECASE)
+_DATA = re.compile(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
+# Durations of a whole iteration, waiting for data included.
+_WHOLE = re.compile(r"^(?:time|(?:iter|step|batch)_time|(?:avg_)?batch_cost)$")
 _WAIT = re.compile(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 _WORK = re.compile(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
 
@@ -42,7 +44,7 @@ class Slowness:
 
 
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
-_DURATION = re.compile(r"^(?:data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$")
+_DURATION = re.compile(r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$")
 
 
 _SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
@@ -112,13 +114,20 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
     points = [point.line for trace in traces for point in trace.points[:MOST_POINTS]]
     for line in [*points, *others]:
         values = timings(line.message)
-        data = [value for name, value in values.items() if _DATA.search(name) and not _WORK.search(name)]
+        data = [
+            value
+            for name, value in values.items()
+            if _DATA.search(name) and not (_WORK.search(name) or _WHOLE.match(name))
+        ]
+        whole = [value for name, value in values.items() if _WHOLE.match(name)]
         work = [
             value
             for name, value in values.items()
             if _WORK.search(name) and not _DATA.search(name) and not _WAIT.search(name)
         ]
-        if data and work and max(work) > 0:
+        if data and whole and max(data) <= max(whole) and max(whole) > 0:
+            shares.append((max(data) / max(whole), line))
+        elif data and work and max(work) > 0:
             shares.append((max(data) / (max(data) + max(work)), line))
     if len(shares) < 4:
         return None

@@ -14,6 +14,12 @@ from logtriage.model import Line, Source, SourceRole
 _SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
 
 
+# A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
+_SAYS_HOST = re.compile(
+    r"(?i)\b(?:host(?:name)?|node(?: ?name)?|running on|started on|launched on)[ =:]{1,2}"
+    r"(?P<host>(?=[\w.-]*[-\d])[a-z][\w-]*(?:\.[\w-]+)*)\b"
+)
+
 # `NCCL INFO Bootstrap : Using eth0:10.30.0.61<0>` and `NET/Socket : Using [0]eth0:10.30.0.61<0>`.
 _OWN_ADDRESS = re.compile(r"Using (?:\[\d+\])?[\w.-]+:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{6,39})<\d+>")
 
@@ -63,6 +69,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     ranks: set[int] = set()
     hosts: Counter[str] = Counter()
     pids: dict[tuple[str | None, int], int] = {}
+    introduced: Counter[int] = Counter()
     rank_of_file = _global_ranks(scene.sources, exits)
     for reading in scene.readings:
         source = reading.source
@@ -84,6 +91,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             ranks.add(rank)
             if line.host:
                 votes[rank][line.host] += 1
+            elif introduced[rank] < 40:
+                introduced[rank] += 1
+                if said := _SAYS_HOST.search(line.message[:200]):
+                    votes[rank][said["host"]] += 1
             if line.pid is not None:
                 pids.setdefault((line.host or source.host, line.pid), rank)
     for exit_ in exits:
