@@ -1,0 +1,155 @@
+"""The cache of the rule bank only saves time: it never decides what the rules are."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from scenes import copied_bank
+
+from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.matcher import Matcher
+
+
+def test_a_cached_bank_is_the_same_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    assert list((tmp_path / "cache").rglob("*.json"))
+    again = load_bank()
+    assert again == fresh
+    line = fresh.rules[0].examples[0].line
+    assert Matcher(again).match(line) == Matcher(fresh).match(line)
+
+
+def test_any_changed_byte_is_a_new_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    versions = {load_bank().version}
+    for name in ("numerics.yaml", "explains.yaml", "taxonomy.yaml"):
+        with (rules / name).open("a") as file:
+            file.write("# another byte\n")
+        versions.add(load_bank().version)
+    assert len(versions) == 4
+    (rules / "numerics.yaml").write_text("[]\n")
+    assert load_bank().rules == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"17",
+        b"\xff\xfe\x00",
+        b'{"rules": []}',
+        b'{"rules": [{}], "explains": {}}',
+        b'{"rules": [17], "explains": {}}',
+        b'{"rules": {"a": 1}, "explains": {}}',
+        pytest.param(
+            b'{"rules": [], "explains": []}',
+            marks=pytest.mark.xfail(
+                strict=True, raises=AttributeError, reason="a list of edges ends the run"
+            ),
+        ),
+    ],
+)
+def test_a_corrupt_cache_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(content)
+    assert load_bank() == fresh
+
+
+@pytest.mark.xfail(strict=True, raises=RecursionError, reason="deep nesting in a cache ends the run")
+def test_a_deeply_nested_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(b"[" * 200_000)
+    assert load_bank() == fresh
+
+
+def test_a_cut_off_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    fresh = load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert load_bank() == fresh
+
+
+def test_a_cache_folder_that_is_a_file_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    (tmp_path / "cache").write_text("in the way")
+    assert load_bank() == load_bank()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_folder_that_cannot_be_written_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    (tmp_path / "cache").mkdir(mode=0o500)
+    assert load_bank() == load_bank()
+
+
+def test_a_cache_is_data_that_only_its_owner_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write another's cache could decide his verdicts."""
+    copied_bank(tmp_path, monkeypatch)
+    old = os.umask(0)
+    try:
+        load_bank()
+    finally:
+        os.umask(old)
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    json.loads(kept.read_bytes())
+    assert kept.stat().st_mode & 0o022 == 0
+
+
+def test_a_cache_of_other_bytes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"] = []
+    kept.write_text(json.dumps(poisoned))
+    with (rules / "numerics.yaml").open("a") as file:
+        file.write("# another byte\n")
+    assert load_bank().rules
+
+
+def test_a_cache_cannot_name_patterns_that_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cache holds is matched with the same linear-time engine as the files' rules."""
+    copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(a+)+b"}
+    kept.write_text(json.dumps(poisoned))
+    matcher = Matcher(load_bank())
+    started = time.process_time()
+    matcher.match("a" * 60_000)
+    assert time.process_time() - started < 2.0
+
+
+@pytest.mark.xfail(strict=True, reason="a pattern in a poisoned cache that is no expression ends the run")
+def test_a_cache_with_a_broken_pattern_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_bank(tmp_path, monkeypatch)
+    load_bank()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    poisoned = json.loads(kept.read_bytes())
+    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(?<=a)b"}
+    kept.write_text(json.dumps(poisoned))
+    Matcher(load_bank()).match("aaaab")
