@@ -100,7 +100,7 @@ def test_a_launchers_host_labels_give_the_host() -> None:
 
 
 def test_a_level_before_a_loggers_name_is_no_host() -> None:
-    lines = read("".join(f"2026-11-29 16:00:{second:02d},1 INFO train: step {second}\n" for second in range(9)))
+    lines = read("".join(f"2026-11-29 16:00:0{second},1 INFO train: step {second}\n" for second in range(9)))
     assert {(line.host, line.level) for line in lines} == {(None, Level.INFO)}
 
 

@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 def test_the_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs or cell.execution_count for cell in cells), "clear all outputs before a commit"
+    assert not any(cell.outputs or cell.execution_count for cell in cells), "clear the outputs first"
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
     told = [output.get("text", "") for cell in cells for output in cell.outputs]
     assert any("decided by" in text for text in told), "no verdict was printed"

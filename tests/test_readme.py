@@ -40,7 +40,7 @@ def test_the_first_screen_is_the_programs_own_output() -> None:
         check=True,
         timeout=120,
     )
-    assert shown(report) == shown(ran.stdout)
+    assert shown(report) == shown(ran.stdout), f"put into README.md what `COLUMNS=80 {command[2:]}` prints"
 
 
 def test_there_are_two_commands_of_one_line() -> None:
