@@ -34,13 +34,13 @@ def test_the_first_screen_is_the_programs_own_output() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "logtriage.apps.cli", *words[1:]],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"},
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     )
-    assert shown(report) == shown(ran.stdout), f"put into README.md what `COLUMNS=80 {command[2:]}` prints"
+    assert shown(report) == shown(ran.stdout), f"put into README.md what `COLUMNS=100 {command[2:]}` prints"
 
 
 def test_there_are_two_commands_of_one_line() -> None:
