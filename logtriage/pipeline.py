@@ -110,7 +110,11 @@ def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:
 
 
 def _novel(
-    mined: Catalogue, history: Sequence[str | Path], matcher: Matcher, workers: int | None, rules: Sequence[Path]
+    mined: Catalogue,
+    history: Sequence[str | Path],
+    matcher: Matcher,
+    workers: int | None,
+    rules: Sequence[Path],
 ) -> int:
     known: set[str] = set()
     for folder in history:

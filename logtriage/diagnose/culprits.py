@@ -13,6 +13,8 @@ from logtriage.localize.topology import Topology
 from logtriage.model import Culprits, SourceRole
 from logtriage.rulebank.rule import Role
 
+# Types that only victims report: who writes the line is never where it began.
+VICTIMS_SPEAK = ("collective.timeout", "collective.remote_error", "network.rendezvous")
 # Of these the fault lies with a machine: its host is named even where the job has only one.
 _OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 # What a rank shows when its GPU or its host failed under it.
@@ -30,6 +32,8 @@ def blame(
     Empty where all ranks of the job show it alike.
     """
     members = root.causes or root.members
+    if root.failure_type in VICTIMS_SPEAK:
+        return Culprits(), "those who complain are the victims"
     machine = root.failure_type.startswith(_OF_A_MACHINE)
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)

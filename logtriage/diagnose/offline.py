@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.diagnose.confidence import confidence
 from logtriage.diagnose.culprits import blame
@@ -198,17 +198,17 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
     def told(each: Candidate) -> str | None:
         return each.rule.id if each.rule else None
 
+    stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
     for novel in (
         lambda each: told(each) not in {told(other) for other in chosen},
         lambda each: each.line.file not in {other.line.file for other in chosen},
         lambda each: each.rank not in {other.rank for other in chosen},
+        lambda each: each.strength is not Strength.HINT and len(chosen) < 3,
     ):
-        for each in rest:
+        for each in stated:
             if len(chosen) < 4 and each not in chosen and novel(each):
                 chosen.append(each)
-    for each in rest:
-        if len(chosen) < 3 and each not in chosen and each.strength is not Strength.HINT:
-            chosen.append(each)
+    chosen += [each for each in rest if each not in chosen][: max(0, 2 - len(chosen))]
     if root.failure_type.startswith("numerics."):  # and the check by which the program stopped itself
         stopped = [
             each
@@ -278,12 +278,13 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             return _slow(findings, slow, tuple(root.members[:3]))
     if root.failure_type == "collective.desync":
         return None
+    if root.failure_type.startswith("process.") and root.ranks:
+        return None  # the process that died is named
     suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
-    died = _died_first(findings, suspects.ranks if suspects else ())
-    if died is not None:
+    if suspects is not None and not suspects.sure and (died := _died_first(findings, ())) is not None:
         return died
     if suspects is None:
-        return None
+        return _died_first(findings, ()) or _silent_host(findings, root)
     hosts = findings.topology.hosts_of(suspects.ranks) if len(findings.topology.hosts) > 1 else []
     culprits = Culprits(ranks=suspects.ranks, hosts=tuple(hosts))
     hints = [
@@ -311,6 +312,9 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             root=odd,
             symptoms=tuple(root.members[:3]),
         )
+    died = _died_first(findings, suspects.ranks)
+    if died is not None:
+        return died
     decision = _from_group(findings, root, decided_by="localisation")
     last = _last_words(findings, suspects.ranks)
     odd = tuple(
@@ -337,6 +341,28 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     )
 
 
+def _silent_host(findings: Findings, root: Group) -> Decision | None:
+    """The one host whose files say nothing of the end while the others complain."""
+    spoke = {each.host for each in findings.candidates if each.host is not None}
+    there = {
+        findings.topology.host_of_file[reading.source.file]
+        for reading in findings.scene.readings
+        if reading.source.file in findings.topology.host_of_file
+        and reading.source.role in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+    }
+    silent = sorted(there - spoke)
+    if len(silent) != 1 or len(there) < 2:
+        return None
+    ranks = tuple(sorted(r for r, host in findings.topology.host_of_rank.items() if host == silent[0]))
+    decision = _from_group(findings, root, decided_by="localisation")
+    return replace(
+        decision,
+        confidence=min(decision.confidence, 0.7),
+        culprits=Culprits(ranks=ranks, hosts=(silent[0],)),
+        why=f"{silent[0]} said nothing of the end while the other hosts complained",
+    )
+
+
 def _died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
     """A process that ended by itself (no SIGTERM from the launcher) and left no word of its own."""
     speaking = {each.rank for each in findings.candidates if each.rule is not None and each.rank is not None}
@@ -347,12 +373,14 @@ def _died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
         if rank in speaking or (silent and rank not in silent) or len(findings.topology.ranks) < 2:
             continue
         hosts = findings.topology.hosts_of([rank]) if len(findings.topology.hosts) > 1 else []
+        own = odd_words(findings.scene, findings.topology, [rank])
         return Decision(
             failure_type="unknown",
             title=f"Rank {rank} ended with {describe(exit_.code)} and wrote no reason",
             confidence=0.55,
             culprits=Culprits(ranks=(rank,), hosts=tuple(hosts)),
-            evidence=tuple(
+            evidence=tuple(Evidence(line, f"only rank {rank} says this") for line in own[-1:])
+            + tuple(
                 Evidence(each.line, f"rank {rank} went first, with {describe(exit_.code)}")
                 for each in sorted(findings.exits, key=lambda each: each.line.number)
                 if each is exit_ or (each.pid is not None and each.pid == exit_.pid)

@@ -40,7 +40,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the pass knows of a file: its decompressed size, its number of line ends, and places worth reading."""
+    """What the pass knows of a file: its decompressed size, its line ends, and places worth reading."""
 
     bytes: int
     lines: int

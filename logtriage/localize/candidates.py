@@ -270,7 +270,25 @@ def _one_a_record(signs: Sequence[Sign]) -> list[Sign]:
         kept.append(chain[0])
         kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
     kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
-    return kept
+    return [_demoted(sign) if _explained_below(sign, kept) else sign for sign in kept]
+
+
+BELOW_LINES = 10
+
+
+def _explained_below(sign: Sign, signs: Sequence[Sign]) -> bool:
+    """A general exception whose reason is printed right below it, in lines of their own."""
+    if sign.raised is None or sign.rule.failure_type not in GENERAL_TYPES:
+        return False
+    return any(
+        other.line.file == sign.line.file
+        and 0 < other.line.number - sign.line.number <= BELOW_LINES
+        and other.raised is None
+        and other.rule.role is Role.CAUSE
+        and other.rule.strength is Strength.DEFINITE
+        and other.line.rank in (None, sign.line.rank)
+        for other in signs
+    )
 
 
 def _chain_order(sign: Sign) -> tuple[int, int, int, int]:

@@ -98,6 +98,7 @@ def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
 class Suspects:
     ranks: tuple[int, ...]
     reason: str
+    sure: bool = True  # False: only an oddity, which a process that plainly ended first outweighs
 
 
 def silent_ranks(
@@ -125,7 +126,10 @@ def silent_ranks(
         top = max(steps.values())
         late = {rank for rank, step in steps.items() if step < top - 1}
         if late and len(late) <= max(1, len(steps) // 3):
-            return Suspects(tuple(sorted(late)), "stopped at an earlier step than its peers")
+            return Suspects(tuple(sorted(late)), "stopped at an earlier step than its peers", sure=False)
+    alone = [rank for rank in sorted(known) if odd_words(scene, topology, [rank])]
+    if len(alone) == 1 and len(known) > 2:
+        return Suspects(tuple(alone), "wrote something near its end that no other rank wrote", sure=False)
     return None
 
 

@@ -52,7 +52,7 @@ def judge(
         still_talking = _lines_after(scene, newest) >= 3
         patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
         if still_talking:  # heartbeats and monitors go on without a step: shorter silence is enough
-            patience = max(BUSY_HANG_SECONDS, BUSY_HANG_INTERVALS * usual)
+            patience = min(patience, max(BUSY_HANG_SECONDS, BUSY_HANG_INTERVALS * usual))
         if usual > 0 and silence > patience:
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"

@@ -20,6 +20,7 @@ from logtriage.model import SourceRole
 from logtriage.rulebank.matcher import Hit, Matcher
 from logtriage.rulebank.rule import Role
 
+Key = bytes  # a line without its digits
 Place = tuple[int, int]  # line (1-based) and byte offset, both relative to the summary's start
 
 _DIGITS = b"0123456789"
@@ -79,7 +80,7 @@ class Summary:
 
     bytes: int = 0
     lines: int = 0
-    keys: dict[bytes, KeyCount] = field(default_factory=dict)
+    keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Sightings] = field(default_factory=dict)
     left_out: int = 0  # lines whose key was not kept, or that a storm's bound did not match
 
@@ -207,7 +208,8 @@ class Scanner:
         if loud:
             summary.left_out += len(rest) - len(kept)
         for index in kept:
-            hits += [(index, hit) for hit in self._matcher.match_segments(segments(plain(line(index))), where)]
+            parts = segments(plain(line(index)))
+            hits += [(index, hit) for hit in self._matcher.match_segments(parts, where)]
         return hits
 
 

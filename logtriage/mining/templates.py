@@ -34,7 +34,9 @@ class TemplateMiner:
     """One Drain3 tree and the masked texts that it has already placed."""
 
     def __init__(self) -> None:
-        self._tree = Drain(depth=DEPTH, sim_th=SIMILARITY, max_children=CHILDREN, parametrize_numeric_tokens=True)
+        self._tree = Drain(
+            depth=DEPTH, sim_th=SIMILARITY, max_children=CHILDREN, parametrize_numeric_tokens=True
+        )
         self._placed: dict[str, int] = {}
         self._counts: dict[int, int] = {}
 

@@ -283,7 +283,8 @@ def _rule_from_cache(entry: dict[str, Any]) -> Rule:
             "where": tuple(map(SourceRole, entry["where"])),
             "mitigation": tuple(Mitigation(**item) for item in entry["mitigation"]),
             "examples": tuple(
-                Example(item["line"], tuple((k, v) for k, v in item["captures"])) for item in entry["examples"]
+                Example(item["line"], tuple((k, v) for k, v in item["captures"]))
+                for item in entry["examples"]
             ),
         }
         | {name: tuple(entry[name]) for name in ("keywords", "explains", "references", "counterexamples")}

@@ -107,11 +107,12 @@ def uncovered(bank: Bank) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Check the named rule files, or the whole bank: `python -m logtriage.rulebank.check [FILE…]`."""
-    named = {str(Path(name).resolve()) for name in arguments} or {str(path.resolve()) for path in rule_files()}
+    shipped = {str(path.resolve()) for path in rule_files()}
+    named = {str(Path(name).resolve()) for name in arguments} or shipped
     faults: list[Fault] = []
     rules: list[Rule] = []
     others: list[Rule] = []
-    for name in sorted(named | {str(path.resolve()) for path in rule_files()}):
+    for name in sorted(named | shipped):
         wanted = name in named
         try:
             (rules if wanted else others).extend(read_rule_file(Path(name)))
@@ -122,7 +123,8 @@ def main(arguments: Sequence[str]) -> int:
     errors = {str(fault) for fault in faults if fault.severity == "error"}
     warnings = {str(fault) for fault in faults} - errors
     print(*sorted(errors | warnings), sep="\n")
-    print(f"{len(rules)} rules, {len(errors)} errors, {len(warnings)} warnings; {len(bank.rules)} in the bank")
+    counts = f"{len(rules)} rules, {len(errors)} errors, {len(warnings)} warnings"
+    print(f"{counts}; {len(bank.rules)} in the bank")
     return 1 if errors else 0
 
 
