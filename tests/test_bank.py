@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from scenes import copied_bank
+from yaml import YAMLError
 
 from logtriage.pipeline import triage
 from logtriage.rulebank.bank import Bank, BankFault, load_bank, read_rule_file
@@ -175,6 +176,32 @@ def test_an_id_that_is_taken_names_both_places(tmp_path: Path, monkeypatch: pyte
     assert [(fault.rule, fault.line) for fault in caught.value.faults] == [(taken.id, 11), ("probe.good", 21)]
     assert f"{taken.file}:{taken.line}" in caught.value.faults[0].message
     assert "extra.yaml:1" in caught.value.faults[1].message
+
+
+def test_a_graph_that_names_no_failure_type_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    (rules / "explains.yaml").write_text("gpu.*: [collective.timeuot]\nno.such: [unknown]\n")
+    with pytest.raises(BankFault) as caught:
+        load_bank()
+    told = " | ".join(map(str, caught.value.faults))
+    assert "explains.yaml" in told
+    assert "collective.timeuot" in told
+    assert "no.such" in told
+
+
+@pytest.mark.xfail(
+    strict=True, raises=(AttributeError, TypeError, YAMLError), reason="ends in a bare exception"
+)
+@pytest.mark.parametrize("text", ["- a\n", "gpu.*: 7\n", "a: [b\n", "\tx"])
+def test_a_graph_that_is_broken_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    rules = copied_bank(tmp_path, monkeypatch)
+    (rules / "explains.yaml").write_text(text)
+    with pytest.raises(BankFault, match=r"explains\.yaml"):
+        load_bank()
 
 
 def test_deep_nesting_is_a_fault_and_no_crash(tmp_path: Path) -> None:

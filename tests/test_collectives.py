@@ -157,7 +157,7 @@ def test_the_rank_that_enqueued_fewer_collectives_is_behind() -> None:
 
 
 def test_without_a_usual_number_nobody_is_behind() -> None:
-    ranks = [of_rank(rank, timed_out(rank) + enqueued(rank, 118 + rank)) for rank in range(4)]
+    ranks = [of_rank(rank, timed_out(rank) + enqueued(rank, 122 - rank)) for rank in range(4)]
     assert suspects(*ranks) is None
 
 

@@ -129,6 +129,38 @@ def test_where_all_ranks_fail_alike_nobody_is_blamed(tmp_path: Path) -> None:
     assert first(verdict) == ("rank0.log", "KeyError: 'labels'")
 
 
+def test_the_ranks_of_a_second_node_are_told_by_their_launcher(tmp_path: Path) -> None:
+    """torchrun names the folders by local rank; only its report says which global ranks they are."""
+    files: dict[str, str | bytes] = {
+        f"{node}/run_x1/attempt_0/{local}/stdout.log": steps(20)
+        for node in ("node-a", "node-b")
+        for local in (0, 1)
+    }
+    files["node-b/run_x1/attempt_0/1/stderr.log"] = traceback("KeyError: 'labels'")
+    files["node-b/torchrun.log"] = report(3, 1, "node-b").replace("(local_rank: 3)", "(local_rank: 1)")
+    verdict = judged(tmp_path, files)
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("code.key", (3,))
+    assert verdict.verdict.culprits.hosts == ("node-b",)
+    assert first(verdict) == ("node-b/run_x1/attempt_0/1/stderr.log", "KeyError: 'labels'")
+
+
+def test_a_gpu_with_memory_errors_is_named_with_its_host_and_address(tmp_path: Path) -> None:
+    line = "NVRM: Xid (PCI:0000:b1:00): 48, pid=77, An uncorrectable double bit error (DBE) has been detected"
+    verdict = judged(
+        tmp_path,
+        {
+            "node-a/rank0.log": steps(20),
+            "node-b/rank1.log": steps(20),
+            "node-a/dmesg.log": "[Sat Jan 31 08:00:01 2026] usb 1-1: new device\n",
+            "node-b/dmesg.log": f"[Sat Jan 31 08:00:39 2026] {line}\n",
+        },
+    )
+    assert verdict.verdict.failure_type == "gpu.ecc_uncorrectable"
+    assert verdict.verdict.culprits.hosts == ("node-b",)
+    assert any("b1:00" in gpu for gpu in verdict.verdict.culprits.gpus)
+    assert verdict.verdict.action == "restart_excluding_node"
+
+
 # --- the scheduler and the host ---------------------------------------------------------------------
 
 
@@ -254,6 +286,7 @@ def test_a_healthy_job_with_scary_words_ended_well(tmp_path: Path) -> None:
     assert (verdict.verdict.failure_type, verdict.job.outcome) == ("none.completed", "completed")
     assert first(verdict)[1].endswith("Training finished.")
     assert verdict.job.last_step == 200
+    assert not verdict.verdict.restart.advised
 
 
 def test_a_job_that_still_runs_has_not_failed(tmp_path: Path) -> None:
@@ -263,7 +296,7 @@ def test_a_job_that_still_runs_has_not_failed(tmp_path: Path) -> None:
 
 
 def test_errors_that_were_survived_are_no_failure(tmp_path: Path) -> None:
-    blip = f"{clock(40)} ERROR requests.exceptions.ConnectionError: ('Connection aborted.', None)\n"
+    blip = f"{clock(40)} ERROR OSError: [Errno 5] Input/output error\n"
     text = steps(20) + blip + steps(100, first=21, at=42) + f"{clock(300)} INFO Training finished.\n"
     assert judged(tmp_path, {"train.log": text}).verdict.failure_type == "none.completed"
 
