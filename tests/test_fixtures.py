@@ -103,3 +103,13 @@ def test_the_same_job_gives_the_same_verdict(job: Path) -> None:
     again = triage(job / "logs", offline=True, workers=2).to_dict()
     first = verdict_on(job).to_dict()
     assert {**again, "timing": None} == {**first, "timing": None}
+
+
+def test_logs_that_differ_in_a_number_alone_have_ids_of_their_own(tmp_path: Path) -> None:
+    ids = set()
+    for xid in (31, 79):
+        log = tmp_path / str(xid) / "kern.log"
+        log.parent.mkdir()
+        log.write_text(f"NVRM: Xid (PCI:0000:c1:00): {xid}, pid=41, name=python, and more\n")
+        ids.add(triage(log.parent, offline=True).id)
+    assert len(ids) == 2

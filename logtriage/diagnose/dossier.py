@@ -133,8 +133,11 @@ def _identity(inventory: Inventory, summaries: Sequence[Summary], bank: Bank) ->
     digest = hashlib.sha256(f"{logtriage.__version__} {bank.version}".encode())
     for source, each in zip(inventory.sources, summaries, strict=True):
         digest.update(f"\0{source.file}\0{each.bytes}\0{each.lines}".encode("utf-8", "surrogateescape"))
-        for key, count in each.keys.items():
-            digest.update(key[:256] + b"%d,%d,%d" % (count.count, *count.first))
+        # Samples and captures keep their digits, which keys lack: Xid 79 is not Xid 31.
+        for count in each.keys.values():
+            digest.update(count.sample + b"\0%d,%d,%d,%d,%d" % (count.count, *count.first, *count.last))
+        for (rule, captures), sightings in each.hits.items():
+            digest.update(f"\0{rule}{captures}{sightings.count}".encode("utf-8", "surrogatepass"))
     return f"v-{digest.hexdigest()[:16]}"
 
 
