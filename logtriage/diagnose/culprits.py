@@ -116,7 +116,9 @@ def _ranks_under(
     by_pid: set[int] = set()
     for each in candidates:
         pid = each.capture("pid")
-        if pid and pid.isdigit() and each.source_role is SourceRole.KERNEL and (not hosts or each.host in hosts):
+        if each.source_role is not SourceRole.KERNEL or (hosts and each.host not in hosts):
+            continue
+        if pid and pid.isdigit():
             for place in (each.host, None):
                 if (place, int(pid)) in topology.rank_of_pid:
                     by_pid.add(topology.rank_of_pid[place, int(pid)])
@@ -137,7 +139,7 @@ def _ranks_under(
 
 
 def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
-    """Ranks that ended on their own while the launcher had to terminate others (SIGTERM, SIGKILL after it)."""
+    """Ranks that ended on their own while the launcher had to end others (SIGTERM, SIGKILL after it)."""
     own: set[int] = set()
     closed: set[int] = set()
     for each in exits:

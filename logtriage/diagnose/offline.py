@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.diagnose.confidence import confidence
@@ -79,7 +79,12 @@ def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candida
         if each.attempt == last
         or (
             each.attempt is None
-            and (began is None or each.time is None or each.time >= began or each.source_role in _MACHINE_ROLES)
+            and (
+                began is None
+                or each.time is None
+                or each.time >= began
+                or each.source_role in _MACHINE_ROLES
+            )
         )
     ]
 
@@ -199,12 +204,13 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         return each.rule.id if each.rule else None
 
     stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
-    for novel in (
+    novelties: tuple[Callable[[Candidate], bool], ...] = (
         lambda each: told(each) not in {told(other) for other in chosen},
         lambda each: each.line.file not in {other.line.file for other in chosen},
         lambda each: each.rank not in {other.rank for other in chosen},
         lambda each: each.strength is not Strength.HINT and len(chosen) < 3,
-    ):
+    )
+    for novel in novelties:
         for each in stated:
             if len(chosen) < 4 and each not in chosen and novel(each):
                 chosen.append(each)
@@ -250,9 +256,8 @@ def _alternatives(
             continue
         lead = rival.causes[0]
         weight = 0.25 if rival.sureness >= root.sureness else 0.12
-        found.append(
-            (rival.failure_type, weight, (Evidence(lead.line, lead.title, lead.rule.id if lead.rule else None),))
-        )
+        cited = Evidence(lead.line, lead.title, lead.rule.id if lead.rule else None)
+        found.append((rival.failure_type, weight, (cited,)))
     return tuple(found)
 
 
@@ -265,7 +270,9 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
                 failure_type="collective.desync",
                 title="Ranks issued different collectives",
                 confidence=0.8,
-                culprits=Culprits(ranks=differing.odd, hosts=tuple(findings.topology.hosts_of(differing.odd))),
+                culprits=Culprits(
+                    ranks=differing.odd, hosts=tuple(findings.topology.hosts_of(differing.odd))
+                ),
                 evidence=tuple(Evidence(line, differing.text) for line in differing.lines[:3]),
                 decided_by="localisation",
                 why=f"the ranks waited in different operations: {differing.text}",
@@ -296,20 +303,20 @@ def _behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         and each.failure_type not in CONSEQUENCES
     ]
     if hints:
-        odd = hints[-1]
+        last_hint = hints[-1]
         return Decision(
-            failure_type=odd.failure_type,
-            title=odd.title,
+            failure_type=last_hint.failure_type,
+            title=last_hint.title,
             confidence=0.65,
             culprits=culprits,
             evidence=tuple(
                 Evidence(each.line, each.title, each.rule.id if each.rule else None)
-                for each in [odd, *hints[:-1]][:3]
+                for each in [last_hint, *hints[:-1]][:3]
             ),
             decided_by="localisation",
             why=f"rank {_list(suspects.ranks)} {suspects.reason}; its own last words are the cause",
             outcome="failed",
-            root=odd,
+            root=last_hint,
             symptoms=tuple(root.members[:3]),
         )
     died = _died_first(findings, suspects.ranks)
@@ -390,8 +397,8 @@ def _died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
             outcome="failed",
             symptoms=tuple(findings.cascade.root.members[:3] if findings.cascade.root else ()),
             collect_next=(
-                "The standard error of every rank (torchrun --log-dir DIR --redirects 3), and @record on main() "
-                "so that the launcher keeps the traceback.",
+                "The standard error of every rank (torchrun --log-dir DIR --redirects 3), and @record on "
+                "main() so that the launcher keeps the traceback.",
             ),
         )
     return None
@@ -411,7 +418,7 @@ def _without_error(findings: Findings, root: Group | None) -> Decision | None:
     """Slow, silent, finished or still running: what progress says where no error is sure."""
     outcome, slow = findings.outcome, findings.slowness
     fatal = root is not None and (_is_fatal(root) or outcome.kind != "completed")
-    hints = [each for each in (root.causes if root and fatal else ()) if root and root.failure_type != "unknown"]
+    hints = root.causes if root and fatal and root.failure_type != "unknown" else ()
     if root is None and any(
         each.failure_type == "code.subprocess" and each.role is Role.SYMPTOM and not each.recovered
         for each in findings.candidates
@@ -465,7 +472,8 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
         "failed",
         collect_next=(
             "Stacks of all ranks while it hangs: py-spy dump --pid PID for each process.",
-            "A collective time-out that is shorter than your patience, so that the watchdog names the operation.",
+            "A collective time-out that is shorter than your patience, so that the watchdog names the "
+            "operation.",
         ),
     )
 

@@ -43,7 +43,8 @@ def _where(decision: Decision) -> str:
     if not parts:
         return ""
     place = " on ".join(parts)
-    return _sentence(f"It began at {place}" + (f": {decision.why}" if decision.why and "seen on" not in decision.why else ""))
+    told = f": {decision.why}" if decision.why and "seen on" not in decision.why else ""
+    return _sentence(f"It began at {place}{told}")
 
 
 def _sentence(text: str) -> str:
@@ -115,7 +116,8 @@ def timeline(findings: Findings, decision: Decision) -> tuple[TimelineEntry, ...
         if key in seen:
             continue
         seen.add(key)
-        kind = "recovered" if each.recovered else "cause" if each.failure_type == decision.failure_type else "symptom"
+        role = "cause" if each.failure_type == decision.failure_type else "symptom"
+        kind = "recovered" if each.recovered else role
         add(kind, each.title, each)
     step = findings.progress.last_step
     if step is not None and step.line.time is not None:

@@ -153,8 +153,12 @@ def _unruled(
 
 # Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was
 # being restored and data when a dataset read it. (type by rule, frames, type by place)
-_RESTORING = re.compile(r"restore|load_checkpoint|load_state|from_pretrained|load_model|resume|checkpoint|ckpt", re.I)
-_READING_DATA = re.compile(r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I)
+_RESTORING = re.compile(
+    r"restore|load_checkpoint|load_state|from_pretrained|load_model|resume|checkpoint|ckpt", re.I
+)
+_READING_DATA = re.compile(
+    r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I
+)
 _BY_PLACE = (
     ("data.corrupt", _RESTORING, "checkpoint.corrupt"),
     ("checkpoint.corrupt", _READING_DATA, "data.corrupt"),
@@ -191,7 +195,9 @@ def _is_wrapper(sign: Sign) -> bool:
 
 
 # Lines by which a parent introduces the traceback of a child.
-_INTRODUCED = re.compile(r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)")
+_INTRODUCED = re.compile(
+    r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
+)
 
 
 def _introduced_ranks(reading: Reading) -> dict[int, int]:

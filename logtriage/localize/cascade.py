@@ -122,10 +122,9 @@ def may_explain(cause: Group, effect: Group) -> bool:
         return False  # a weak sign explains what is mostly a consequence, nothing else
     if cause.failure_type in GENERAL_TYPES and len(cause.ranks & effect.ranks) * 5 > len(cause.ranks) * 3:
         return False  # most ranks that raised it also show the effect: the exception only wraps it
-    if cause.failure_type.startswith("collective.") and effect.failure_type in GENERAL_TYPES:
-        # A lost peer shows as an exception on the ranks that lost it, not on the one that went.
-        if effect.ranks and cause.ranks and not effect.ranks <= cause.ranks:
-            return False
+    lost_a_peer = cause.failure_type.startswith("collective.") and effect.failure_type in GENERAL_TYPES
+    if lost_a_peer and effect.ranks and cause.ranks and not effect.ranks <= cause.ranks:
+        return False  # a lost peer shows as an exception on the ranks that lost it, not on the one that went
     began, followed = cause.first_time, effect.first_time
     if began is None or followed is None:
         return True

@@ -110,7 +110,9 @@ def silent_ranks(
     where the job's ranks are not known.
     """
     complaining = {
-        each.rank for each in candidates if each.rank is not None and each.failure_type.startswith("collective.")
+        each.rank
+        for each in candidates
+        if each.rank is not None and each.failure_type.startswith("collective.")
     }
     known = set(topology.ranks)
     if not complaining or len(known) < 2:
@@ -160,7 +162,8 @@ def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Li
     """
     ends: dict[int, list[Line]] = defaultdict(list)
     for reading in scene.readings:
-        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED) or reading.source.stream == "stderr":
+        source = reading.source
+        if source.role not in (SourceRole.WORKER, SourceRole.MERGED) or source.stream == "stderr":
             continue
         for line in reading.lines:
             rank = topology.rank(line)

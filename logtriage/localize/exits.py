@@ -1,4 +1,4 @@
-"""How processes ended, as launchers, shells and schedulers report it, and what a code does and does not prove."""
+"""How processes ended, as launchers, shells and schedulers report it, and what a code proves."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def gather_exits(scene: Scene) -> list[Exit]:
             Exit(
                 line=sign.line,
                 code=decode(code),
-                rank=_signed(sign.hit.capture("rank")) if sign.hit.capture("rank") else _named(_RANK, sign.text),
+                rank=_signed(rank) if (rank := sign.hit.capture("rank")) else _named(_RANK, sign.text),
                 local_rank=_signed(sign.hit.capture("local_rank")),
                 host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
                 pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, sign.text),
@@ -180,8 +180,10 @@ def _signal_number(name: str) -> int | None:
     name = name.strip().upper().removeprefix("SIGNALS.")
     if name.isdigit():
         return int(name) if _is_signal(int(name)) else None
-    words = {"KILLED": 9, "TERMINATED": 15, "ABORTED": 6, "SEGMENTATION FAULT": 11, "BUS ERROR": 7,
-             "FLOATING POINT EXCEPTION": 8, "ILLEGAL INSTRUCTION": 4, "HANGUP": 1, "INTERRUPT": 2}  # fmt: skip
+    words = {
+        "KILLED": 9, "TERMINATED": 15, "ABORTED": 6, "SEGMENTATION FAULT": 11, "BUS ERROR": 7,
+        "FLOATING POINT EXCEPTION": 8, "ILLEGAL INSTRUCTION": 4, "HANGUP": 1, "INTERRUPT": 2,
+    }  # fmt: skip
     if name in words:
         return words[name]
     full = name if name.startswith("SIG") else f"SIG{name}"

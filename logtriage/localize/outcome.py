@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, median
@@ -65,11 +66,10 @@ def _finished(progress: Progress) -> Line | None:
         if progress.steps_after(sign.line) < 2:
             return sign.line
     totals = {trace.last.total for trace in progress.traces}
-    if len(totals) == 1 and None not in totals and "%|" not in progress.traces[0].last.line.text:
-        # Steps counted to their end. A bar that is full can be one epoch or a download.
-        if all(trace.last.step + 1 >= (trace.last.total or 0) for trace in progress.traces):
-            return progress.traces[0].last.line
-    return None
+    if len(totals) != 1 or None in totals or "%|" in progress.traces[0].last.line.text:
+        return None  # a bar that is full can be one epoch or a download
+    at_end = all(trace.last.step + 1 >= (trace.last.total or 0) for trace in progress.traces)
+    return progress.traces[0].last.line if at_end else None
 
 
 def _ended_badly(progress: Progress, exits: Sequence[Exit]) -> Exit | None:
@@ -110,5 +110,5 @@ def _usual_interval(traces: Sequence[Trace]) -> float:
     gaps: list[float] = []
     for trace in traces:
         times = [point.line.time for point in trace.points if point.line.time is not None]
-        gaps += [later - earlier for earlier, later in zip(times, times[1:], strict=False) if later > earlier]
+        gaps += [later - earlier for earlier, later in pairwise(times) if later > earlier]
     return median(gaps) if gaps else 0.0

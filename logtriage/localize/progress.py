@@ -90,7 +90,9 @@ def gather(scene: Scene) -> Progress:
         seen.add((sign.line.file, sign.line.number))
         points.append(point)
     return Progress(
-        traces=tuple(Trace(rank, file, tuple(points)) for (file, rank), points in by_writer.items() if points),
+        traces=tuple(
+            Trace(rank, file, tuple(points)) for (file, rank), points in by_writer.items() if points
+        ),
         checkpoints=tuple(scene.marked(Mark.CHECKPOINT)),
         completed=tuple(scene.marked(Mark.COMPLETED)),
         resumed=tuple(scene.marked(Mark.RESUMED)),

@@ -119,7 +119,9 @@ def _naming_lines(record: Record) -> dict[int, tuple[Raised | None, int, int]] |
 def _is_machinery(message: str) -> bool:
     """A traceback's own lines: headers, frames, source text, joints between links."""
     stripped = message.lstrip(" |+-│")
-    return stripped.startswith(("Traceback (most recent", "File \"", "During handling", "The above exception"))
+    return stripped.startswith(
+        ("Traceback (most recent", 'File "', "During handling", "The above exception")
+    )
 
 
 def _hits(

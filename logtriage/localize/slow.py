@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.progress import Progress, StepPoint, Trace, median
@@ -44,7 +44,10 @@ class Slowness:
 
 
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
-_DURATION = re.compile(r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$")
+_DURATION = re.compile(
+    r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
+    r"|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$"
+)
 
 
 _SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
@@ -76,7 +79,8 @@ def straggler(traces: Sequence[Trace]) -> Slowness | None:
     }
     if len(series) < 2:
         return None
-    fields = set.intersection(*({name for _, values in points for name in values} for points in series.values()))
+    names = ({name for _, values in points for name in values} for points in series.values())
+    fields = set.intersection(*names)
     work = [name for name in fields if not _WAIT.search(name) and (_WORK.search(name) or _DATA.search(name))]
     waiting = [name for name in fields if _WAIT.search(name)]
     best: Slowness | None = None
@@ -86,7 +90,9 @@ def straggler(traces: Sequence[Trace]) -> Slowness | None:
             continue
         known = {rank: value for rank, value in last.items() if value is not None}
         middle = median(list(known.values()))
-        slow = sorted(rank for rank, value in known.items() if value > SLOWER * middle and value - middle > 0.005)
+        slow = sorted(
+            rank for rank, value in known.items() if value > SLOWER * middle and value - middle > 0.005
+        )
         if not slow or len(slow) * 3 > len(known):
             continue
         if waiting and not _peers_wait(series, waiting, slow):
@@ -102,7 +108,8 @@ def straggler(traces: Sequence[Trace]) -> Slowness | None:
                 tuple(slow),
                 lines,
                 factor,
-                f"rank {', '.join(map(str, slow))} takes {factor:.1f} times as long for '{name}' as its peers",
+                f"rank {', '.join(map(str, slow))} takes {factor:.1f} times as long for '{name}' "
+                "as its peers",
                 onset,
             )
     return best
@@ -136,7 +143,8 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
         return None
     shares.sort(key=lambda item: -item[0])
     lines = tuple(line for _, line in shares[:3])
-    return Slowness("slow.data", (), lines, typical, f"steps spend {typical:.0%} of their time waiting for data", None)
+    told = f"steps spend {typical:.0%} of their time waiting for data"
+    return Slowness("slow.data", (), lines, typical, told, None)
 
 
 def _series(points: Sequence[StepPoint]) -> list[tuple[StepPoint, dict[str, float]]]:
@@ -150,7 +158,9 @@ def _late(points: Sequence[tuple[StepPoint, dict[str, float]]], name: str) -> fl
 
 
 def _peers_wait(
-    series: dict[int | None, list[tuple[StepPoint, dict[str, float]]]], waiting: Sequence[str], slow: Sequence[int]
+    series: Mapping[int, list[tuple[StepPoint, dict[str, float]]]],
+    waiting: Sequence[str],
+    slow: Sequence[int],
 ) -> bool:
     for name in waiting:
         values = {rank: _late(points, name) for rank, points in series.items()}
@@ -173,10 +183,7 @@ def _onset(points: Sequence[tuple[StepPoint, dict[str, float]]], name: str) -> i
     bar = (early + late) / 2
     run = None
     for step, value in values:
-        if value > bar:
-            run = step if run is None else run
-        else:
-            run = None
+        run = (step if run is None else run) if value > bar else None
     return run
 
 

@@ -60,7 +60,8 @@ class Topology:
         return None
 
     def hosts_of(self, ranks: Iterable[int]) -> list[str]:
-        return list(dict.fromkeys(self.host_of_rank[rank] for rank in sorted(ranks) if rank in self.host_of_rank))
+        known = (self.host_of_rank[rank] for rank in sorted(ranks) if rank in self.host_of_rank)
+        return list(dict.fromkeys(known))
 
 
 def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
@@ -111,14 +112,15 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
     for host in host_of_rank.values():
         hosts[host] += 1
-    sizes = [int(size) for sign in scene.context if (size := sign.hit.capture("world_size")) and size.isdigit()]
+    told = (sign.hit.capture("world_size") for sign in scene.context)
+    sizes = [int(size) for size in told if size and size.isdigit()]
     world = max(sizes, default=None)
     addresses: dict[str, str] = {}
     for reading in scene.readings:
         for line in reading.lines:
-            host = line.host or reading.source.host
-            if host and "NCCL INFO" in line.text and (match := _OWN_ADDRESS.search(line.text[:1024])):
-                addresses.setdefault(match[1], host)
+            writer = line.host or reading.source.host
+            if writer and "NCCL INFO" in line.text and (match := _OWN_ADDRESS.search(line.text[:1024])):
+                addresses.setdefault(match[1], writer)
     if world is not None and ranks and max(ranks) >= world:
         world = max(ranks) + 1
     return Topology(
