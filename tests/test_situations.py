@@ -1,0 +1,395 @@
+"""Many small jobs, one of each kind that people meet: the type, who is blamed, and the line that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, clock, first, judged, steps, traceback
+
+REMOTE = (
+    "[rank{rank}]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, "
+    "remote process exited "
+    "or there was a network error, NCCL version 2.20.5\n"
+)  # fmt: skip
+CLOSED = (
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [::1]:9"
+)
+BOOT = (
+    "[Sat Jan 31 07:59:01 2026] mlx5_core 0000:5e:00.0: firmware version: 22.39\n"
+    "[Sat Jan 31 07:59:02 2026] EXT4-fs (nvme0n1p2): mounted filesystem\n"
+    "[Sat Jan 31 07:59:03 2026] usb 1-1: new device\n"
+)
+SLURM = "slurmstepd: error: *** JOB 4711 ON gpu-1 CANCELLED AT 2026-01-31T08:10:00"
+BEATS = "".join(f"{clock(60 + 10 * number)} DEBUG heartbeat\n" for number in range(100))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+@dataclass(frozen=True)
+class Case:
+    files: Mapping[str, str]
+    failure_type: str
+    says: str  # what the first cited line holds
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] | None = None  # None: not asked
+
+
+def ranks(count: int, odd: Mapping[int, str], other: str = "", first: int = 0) -> dict[str, str]:
+    """Workers of which some say something of their own and all others the same."""
+    return {f"rank{rank}.log": steps(9) + odd.get(rank, other) for rank in range(first, first + count)}
+
+
+def report(rank: int, code: int) -> str:
+    return (
+        "=====\nFailures:\n  <NO_OTHER_FAILURES>\nRoot Cause (first observed failure):\n[0]:\n"
+        f"  time      : 2026-01-31_08:01:40\n  host      : node-a\n  rank      : {rank} "
+        f"(local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: 2001)\n  error_file: <N/A>\n=====\n"
+    )
+
+
+def interleaved() -> str:
+    """Two tracebacks in one file, line by line in turn."""
+    text = "".join(f"[rank{rank}]: step {step} loss 2.0\n" for step in range(1, 9) for rank in range(4))
+    one = [f"[rank1]: {line}\n" for line in traceback("ZeroDivisionError: division by zero").splitlines()]
+    two = [f"[rank2]: {line}\n" for line in traceback(CLOSED).splitlines()]
+    return text + "".join(line for pair in zip_longest(one, two, fillvalue="") for line in pair)
+
+
+ASSERTS = "".join(
+    f"../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [{block},0,0], "
+    f"thread: [{thread},0,0] "
+    "Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    for block in range(20)
+    for thread in range(32)
+)  # fmt: skip
+
+CASES = {
+    "a pod that ran out of memory": Case(
+        {
+            "describe.txt": "Name: trainer-1\nContainers:\n  train:\n    Last State:     Terminated\n"
+            "      Reason:       OOMKilled\n      Exit Code:    137\n",
+            "worker.log": steps(20),
+        },
+        "host.out_of_memory",
+        "OOMKilled",
+    ),
+    "a killed rank whose peers lost it": Case(
+        {**ranks(4, {2: ""}, CLOSED + "\n"), "torchrun.log": report(2, -9)}, "process.killed", "-9", (2,)
+    ),
+    "a crashed rank whose peers lost it": Case(
+        {**ranks(4, {1: ""}, CLOSED + "\n"), "torchrun.log": report(1, -11)},
+        "process.native_crash",
+        "-11",
+        (1,),
+    ),
+    "a rank that ended without a word": Case(
+        {**ranks(4, {1: ""}, CLOSED + "\n"), "torchrun.log": report(1, 1)}, "unknown", "exitcode  : 1", (1,)
+    ),
+    "a panic of one node": Case(
+        {
+            "node-a/rank0.log": steps(20) + REMOTE.format(rank=0),
+            "node-b/rank1.log": steps(20),
+            "node-b/dmesg.log": BOOT + "[Sat Jan 31 08:00:45 2026] Kernel panic - not syncing: "
+            "Fatal machine check\n",
+        },
+        "host.node_lost",
+        "Kernel panic",
+        hosts=("node-b",),
+    ),
+    "an uncorrectable error of one of eight GPUs": Case(
+        {
+            **{f"node-a/rank{rank}.log": steps(9) + REMOTE.format(rank=rank) for rank in range(4)},
+            **{f"node-b/rank{rank}.log": steps(9) + REMOTE.format(rank=rank) for rank in (4, 6, 7)},
+            "node-b/rank5.log": steps(9) + traceback("RuntimeError: CUDA error: uncorrectable ECC "
+            "error encountered"),
+        },
+        "gpu.ecc_uncorrectable",
+        "uncorrectable ECC",
+        (5,),
+        ("node-b",),
+    ),
+    "a GPU fault of days before the job": Case(
+        {
+            "node-a/rank0.log": steps(20) + traceback("KeyError: 'x'"),
+            "node-a/rank1.log": steps(20),
+            "node-a/dmesg.log": "[Thu Jan 29 03:00:45 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, "
+            "GPU has fallen off "
+            "the bus.\n" + BOOT,
+        },
+        "code.key",
+        "KeyError",
+        (0,),
+    ),
+    "another program that ran out of memory days before": Case(
+        {
+            "node-a/rank0.log": steps(20) + traceback("KeyError: 'x'"),
+            "node-a/rank1.log": steps(20),
+            "node-a/dmesg.log": "[Thu Jan 29 03:00:45 2026] Out of memory: Killed process 99 (postgres) "
+            "total-vm:99999999kB, anon-rss:88888888kB\n" + BOOT,
+        },
+        "code.key",
+        "KeyError",
+        (0,),
+    ),
+    "a storm of one Xid before another": Case(
+        {
+            "node-a/dmesg.log": "".join(
+                f"[{1000 + number / 100:.6f}] NVRM: Xid (PCI:0000:3b:00): 31, pid={number % 29}, MMU Fault\n"
+                for number in range(1_000)
+            )
+            + "[2000.000000] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n",
+            "node-a/rank0.log": steps(9),
+        },
+        "gpu.fell_off_bus",
+        "79",
+        hosts=("node-a",),
+    ),
+    "shared memory": Case(
+        {
+            "train.log": steps(9)
+            + traceback(
+                "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is "
+                "possible that "
+                "dataloader's workers are out of shared memory. Please try to raise your shared memory limit."
+            )
+        },
+        "host.shared_memory",
+        "Bus error",
+    ),
+    "a loader's worker that vanished": Case(
+        {"train.log": steps(5) + traceback("RuntimeError: DataLoader worker (pid(s) 4242) exited "
+        "unexpectedly")},
+        "data.loader_worker",
+        "exited unexpectedly",
+    ),
+    "an exception inside a loader's worker": Case(
+        {
+            "train.log": steps(5)
+            + traceback("RuntimeError: Caught KeyError in DataLoader worker process 2.")
+            + "Original " + traceback("KeyError: 'caption'", "__getitem__", "/app/data.py")
+        },
+        "code.key",
+        "KeyError: 'caption'",
+    ),
+    "a loss that is no number": Case(
+        {
+            "train.log": steps(9)
+            + f"{clock(20)} WARNING loss is nan at step 10\n"
+            + traceback("AssertionError: loss is not finite")
+        },
+        "numerics.nan",
+        "loss is n",
+    ),
+    "a device-side assertion of one rank": Case(
+        ranks(2, {1: ASSERTS + traceback("RuntimeError: CUDA error: device-side assert "
+        "triggered")}, CLOSED + "\n"),
+        "cuda.device_assert",
+        "ssert",
+        (1,),
+    ),
+    "tracebacks of two ranks in turn": Case(
+        {"all.log": interleaved()}, "code.zero_division", "division by zero", (1,)
+    ),
+    "a port that is taken": Case(
+        {
+            "train.log": traceback(
+                "torch.distributed.DistNetworkError: The server socket has failed to listen on any "
+                "local network "
+                "address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: "
+                "address already in use"
+            )
+        },
+        "network.address_in_use",
+        "EADDRINUSE",
+    ),
+    "a rendezvous that was not complete": Case(
+        {
+            f"rank{rank}.log": traceback(
+                "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "
+                "3/4 clients joined."
+            )
+            for rank in range(3)
+        },
+        "network.rendezvous",
+        "3/4 clients joined",
+    ),
+    "a gated repository": Case(
+        {
+            "train.log": traceback("requests.exceptions.HTTPError: 401 Client Error: Unauthorized "
+            "for url: https://x.y/z")
+            + "\nThe above exception was the direct cause of the following exception:\n\n"
+            + traceback("OSError: You are trying to access a gated repo.")
+        },
+        "auth.denied",
+        "401 Client Error",
+    ),
+    "a package that is missing on all ranks": Case(
+        {f"rank{rank}.log": traceback("ModuleNotFoundError: No module named 'apex'") for rank in range(4)},
+        "code.import",
+        "apex",
+    ),
+    "an argument that is not known": Case(
+        {"train.log": "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --rate 3\n"},
+        "code.argument",
+        "unrecognized",
+    ),
+    "a program with a slip of the pen": Case(
+        {"train.log": '  File "/app/x.py", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n'},
+        "code.syntax",
+        "SyntaxError",
+    ),
+    "a checkpoint of another model": Case(
+        {
+            "train.log": traceback(
+                "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for w: "
+                "copying a param with "
+                "shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([2])."
+            )
+        },
+        "checkpoint.mismatch",
+        "loading state_dict",
+    ),
+    "memory of another framework's device": Case(
+        {
+            "train.log": traceback(
+                "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while "
+                "trying to allocate "
+                "17179869184 bytes."
+            )
+        },
+        "cuda.out_of_memory",
+        "RESOURCE_EXHAUSTED",
+    ),
+    "a time limit in the scheduler's record": Case(
+        {"sacct.txt": "JobID|JobName|State|ExitCode\n77|train|TIMEOUT|0:0\n77.batch|batch|CANCELLED|0:15\n",
+         "slurm-77.out": steps(300)},
+        "scheduler.time_limit",
+        "TIMEOUT",
+    ),
+    "a preempted job that saves first": Case(
+        {
+            "slurm-1.out": steps(100) + SLURM + " DUE TO PREEMPTION ***\n"
+            + f"{clock(201)} INFO caught SIGTERM, saving checkpoint\n"
+            + traceback("torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 "
+            "got signal: 15")
+        },
+        "scheduler.preempted",
+        "PREEMPTION",
+    ),
+    "a preempted pod": Case(
+        {"events.txt": "3m   Normal   Preempted   pod/trainer-0   Preempted by pod default/other on "
+        "node gpu-7\n",
+         "trainer-0.log": steps(40)},
+        "scheduler.preempted",
+        "Preempted by pod",
+    ),
+    "an image that is not there": Case(
+        {"events.txt": '3m   Warning   Failed   pod/trainer-0   Failed to pull image "x/y:z": rpc '
+        'error: code = NotFound\n'},
+        "scheduler.launch",
+        "Failed to pull image",
+    ),
+    "an interrupt from the keyboard": Case(
+        {"train.log": steps(20) + traceback("KeyboardInterrupt")}, "scheduler.cancelled", "KeyboardInterrupt"
+    ),
+    "a first attempt that failed and a second that ended well": Case(
+        {
+            "run/attempt_0/0/stderr.log": traceback("KeyError: 'x'"),
+            "run/attempt_0/0/stdout.log": steps(9),
+            "run/attempt_1/0/stdout.log": steps(99, at=100) + f"{clock(400)} INFO Training finished.\n",
+        },
+        "none.completed",
+        "Training finished",
+    ),
+    "warnings behind the end": Case(
+        {
+            "train.log": steps(99) + f"{clock(210)} INFO Training finished.\n"
+            "/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: UserWarning: "
+            "resource_tracker: There appear to "
+            "be 6 leaked semaphore objects to clean up at shutdown\n"
+        },
+        "none.completed",
+        "Training finished",
+    ),
+    "words in what is no log": Case(
+        {
+            "train.log": steps(99),
+            "env.txt": "NCCL_TIMEOUT=600\nLAST_ERROR=CUDA out of memory\nHOME=/root\nLANG=C\n",
+            "pip_freeze.txt": "errorhandler==2.0\nexceptiongroup==1.2\n",
+        },
+        "none.running",
+        "step 99 ",
+    ),
+    "zeroes in a table of errors": Case(
+        {
+            "train.log": steps(99),
+            "nvidia-smi.txt": "    Ecc Errors\n        Volatile\n            SRAM Correctable        : 0\n"
+            "            SRAM Uncorrectable      : 0\n            DRAM Uncorrectable      : 0\n",
+        },
+        "none.running",
+        "step 99 ",
+    ),
+    "a program that writes on but steps no more": Case(
+        {"train.log": steps(20) + BEATS}, "hang.silent", "step 20 "
+    ),
+    "lines that end as in Windows": Case(
+        {"train.log": (steps(5) + traceback("KeyError: 'x'")).replace("\n", "\r\n")}, "code.key", "KeyError"
+    ),
+    "coloured prefixes": Case(
+        {
+            "train.log": "".join(
+                f"\x1b[36m(worker pid=7)\x1b[0m {line}\n" for line in traceback("KeyError: 'x'").splitlines()
+            )
+        },
+        "code.key",
+        "KeyError",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_job_is_judged_by_what_ended_it(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    verdict = judged(tmp_path, case.files)
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == (case.failure_type, case.ranks)
+    assert case.says in first(verdict)[1]
+    if case.hosts is not None:
+        assert verdict.verdict.culprits.hosts == case.hosts
+
+
+@pytest.mark.xfail(strict=True, reason="the node that Slurm names in its notice is blamed for the time limit")
+@pytest.mark.parametrize("words", [" DUE TO TIME LIMIT ***", " ***"])
+def test_no_host_is_blamed_for_what_the_scheduler_did(tmp_path: Path, words: str) -> None:
+    verdict = judged(tmp_path, {"slurm-4711.out": steps(300) + SLURM + words + "\n"})
+    assert verdict.verdict.culprits.hosts == ()
+
+
+@pytest.mark.xfail(strict=True, reason="a console's short capture is no kernel log, and its host is left out")
+def test_a_panic_on_a_short_console_names_its_host(tmp_path: Path) -> None:
+    verdict = judged(
+        tmp_path,
+        {
+            "node-a/rank0.log": steps(20) + REMOTE.format(rank=0),
+            "node-b/rank1.log": steps(20),
+            "node-b/console.log": "[ 4242.100000] Kernel panic - not syncing: Fatal machine check\n",
+        },
+    )
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.hosts) == ("host.node_lost", ("node-b",))
+
+
+@pytest.mark.xfail(strict=True, reason="one throttling record of a CPU outweighs regular steps")
+def test_one_throttling_record_makes_no_healthy_job_slow(tmp_path: Path) -> None:
+    record = "[Sat Jan 31 08:00:10 2026] CPU3: Core temperature above threshold, cpu clock throttled\n"
+    verdict = judged(
+        tmp_path, {"rank0.log": steps(99), "rank1.log": steps(99), "node-a/dmesg.log": BOOT + record}
+    )
+    assert verdict.verdict.failure_type == "none.running"
