@@ -113,3 +113,24 @@ def test_logs_that_differ_in_a_number_alone_have_ids_of_their_own(tmp_path: Path
         log.write_text(f"NVRM: Xid (PCI:0000:c1:00): {xid}, pid=41, name=python, and more\n")
         ids.add(triage(log.parent, offline=True).id)
     assert len(ids) == 2
+
+
+def test_a_rank_that_its_watchdog_ended_is_not_blamed_for_a_lost_gpu(tmp_path: Path) -> None:
+    (tmp_path / "dmesg-node-7.log").write_text(
+        "2026-03-14T02:18:32,0+00:00 NVRM: Xid (PCI:0000:c1:00): 79, pid=44, GPU has fallen off the bus\n"
+    )
+    waiting = "".join(
+        f"[rank{rank}]:[E314 02:28:33.000000000 ProcessGroupNCCL.cpp:683] [Rank {rank}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, "
+        "Timeout(ms)=600000) ran for 600031 milliseconds before timing out.\n"
+        for rank in (0, 1, 3)
+    )
+    end = (
+        "E0314 02:28:35.000000 40 torch/distributed/elastic/multiprocessing/api.py:984] "
+        "failed (exitcode: -6) local_rank: 1 (pid: 43) of binary: /usr/bin/python3\n"
+    )
+    (tmp_path / "job.log").write_text("[rank2]: step 9 of 90\n" + waiting + end)
+    verdict = triage(tmp_path, offline=True).verdict
+    assert verdict.failure_type == "gpu.fell_off_bus"
+    assert verdict.culprits.hosts == ("node-7",)
+    assert verdict.culprits.ranks == ()

@@ -44,7 +44,8 @@ def blame(
         if below and len(below) * 2 <= max(len(topology.ranks), 2):
             ranks = below
     raised = {id(each.record) for each in members if each.record is not None}
-    if not ranks and len(raised) < 2:  # one traceback without a name: of the process that ended by itself
+    if not ranks and not machine and len(raised) < 2:
+        # One traceback without a name: of the process that ended by itself.
         ranks = _ended_by_themselves(exits, topology)
     known = topology.ranks
     everyone = bool(ranks) and len(known) > 1 and len(ranks) * 2 > len(known) and not (machine and hosts)
@@ -127,15 +128,18 @@ def _ranks_under(
     direct = {each.rank for each in root.causes if each.rank is not None}
     if direct:
         return direct
+    # A watchdog aborts the rank that waited: its end says nothing of the machine under it.
+    waited = {each.rank for each in candidates if each.failure_type in VICTIMS_SPEAK}
     struck = {
         each.rank
         for each in candidates
         if each.rank is not None
         and each.role is Role.CAUSE
         and each.failure_type.startswith(_UNDER_A_MACHINE)
+        and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.host_of_rank.get(each.rank, each.host) in (*hosts, None))
     }
-    return struck or _ended_by_themselves(exits, topology)
+    return struck or _ended_by_themselves(exits, topology) - waited
 
 
 def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
