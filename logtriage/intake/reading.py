@@ -26,7 +26,7 @@ TAIL_BYTES = 192 << 10
 BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last line
 AFTER_BYTES = 4 << 10
 SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
-JOB_BYTES = 8 << 20  # all windows of a job together; shared out among its files
+JOB_BYTES = 4 << 20  # all windows of a job together; shared out among its files
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _blocks(
     """The bytes to read of a file: ((offset, number of the first line), bytes), each from a line's start."""
     if extent.bytes <= whole_limit:
         return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-    windows = _windows(extent, max(budget, 64 << 10))
+    windows = _windows(extent, max(budget, 32 << 10))
     found = []
     blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
     for (start, _, line, offset), block in zip(windows, blocks, strict=True):

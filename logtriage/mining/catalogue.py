@@ -48,14 +48,19 @@ def catalogue(sources: Sequence[Source], summaries: Sequence[Summary]) -> Catalo
     ranks: dict[int, set[int]] = {}
     hosts: dict[int, set[str]] = {}
     masked: dict[int, set[str]] = {}
+    placed: dict[bytes, tuple[int, str]] = {}
     for source, summary in zip(sources, summaries, strict=True):
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
             continue
-        for count in summary.keys.values():
-            text = plain(count.sample).strip()
-            if not text:
+        for key, count in summary.keys.items():
+            known = placed.get(key)  # the same line of another file: masked once
+            if known is None:
+                text = plain(count.sample).strip()
+                known = placed[key] = miner.place(text, 0) if text else (0, "")
+            template, masked_text = known
+            if not template:
                 continue
-            template, masked_text = miner.place(text, count.count)
+            miner.count(template, count.count)
             first = TemplatePlace(source.file, *count.first)
             last = TemplatePlace(source.file, *count.last)
             row = rows.get(template)

@@ -1,22 +1,27 @@
 """What one pass over a piece of a file finds, in a form that can be merged.
 
-Lines are reduced to *keys* (the line without its digits) in bulk; only keys are looked at one by one. A
-key that a rule's keywords touch is matched line by line, because its digits may carry the answer
-(Xid numbers, exit codes, ranks). `merge` is associative: line numbers and offsets are relative to the
-summary's own start and shifted when two neighbours are joined.
+Lines are reduced in bulk, twice. Their *shape* (the line without digits and without the letters of
+hexadecimal numbers) is what templates are made of: a job's million lines have some thousand shapes. Their
+*text* (the line without digits) decides whether a rule's keywords call for a closer look; then the lines
+themselves are matched, because their digits may carry the answer (Xid numbers, exit codes, ranks).
+`append` is associative: line numbers and offsets are relative to the summary's own start and shifted
+when two neighbours are joined.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import re2
 
 from logtriage.intake.lines import plain, segments
 from logtriage.model import SourceRole
+from logtriage.rulebank.bank import rule_options
 from logtriage.rulebank.matcher import Hit, Matcher
 from logtriage.rulebank.rule import Role
 
@@ -24,13 +29,16 @@ Key = bytes  # a line without its digits
 Place = tuple[int, int]  # line (1-based) and byte offset, both relative to the summary's start
 
 _DIGITS = b"0123456789"
-KEY_BYTES = 2_048  # a longer key is cut: what names a line's kind stands at its head
+_HEX = b"0123456789abcdefABCDEF"
+SHAPE_LEAST = 4  # a shape shorter than this says nothing; the text takes its place
+KEY_BYTES = 2_048  # a longer shape is cut: what names a line's kind stands at its head
 KEPT_FIRST = 256  # places kept of one rule with the same captures: enough for one line of each rank
 KEPT_LAST = 64
-MOST_KEYS = 200_000  # distinct keys of one file; later new ones are counted as left out
-STORM = 20_000  # lines of one key and piece that are matched one by one; of the rest every 64th
-QUIET = 32  # a key whose first lines yield progress or context only …
-QUIET_KEPT = 512  # … is matched at its last lines only
+MOST_KEYS = 200_000  # distinct shapes of one file; later new ones are counted as left out
+STORM = 20_000  # lines of one shape and piece that are matched one by one; of the rest every 64th
+QUIET_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a piece are matched …
+QUIET_LAST = 64  # … and the last, enough for one of each rank
+ESCAPED_FIRST = 48  # lines of a shape with escaped text that decide whether it is quiet, at either end
 
 
 class AnyPiece(Protocol):
@@ -42,7 +50,7 @@ class AnyPiece(Protocol):
 
 @dataclass(slots=True)
 class KeyCount:
-    """How often a key occurs, where first and last, and one raw line of it (the first)."""
+    """How often a shape occurs, where first and last, and one raw line of it (the first)."""
 
     count: int
     first: Place
@@ -82,7 +90,7 @@ class Summary:
     lines: int = 0
     keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Sightings] = field(default_factory=dict)
-    left_out: int = 0  # lines whose key was not kept, or that a storm's bound did not match
+    left_out: int = 0  # lines whose shape was not kept, or that a storm's bound did not match
 
     def append(self, later: Summary) -> None:
         """Join the summary of what follows directly after this one."""
@@ -113,11 +121,12 @@ class Summary:
 
 
 class Scanner:
-    """The pass over one file's pieces: remembers which keys rules touch, across pieces and files."""
+    """The pass over files' pieces: remembers which rules a key's keywords call, across pieces and files."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        self._touched: dict[bytes, bool] = {}
+        self._called: dict[bytes, Called] = {}
+        self._kinds: dict[tuple[tuple[int, ...], bool], Called] = {}
 
     def scan(self, pieces: Iterable[AnyPiece], where: SourceRole) -> Summary:
         """The summary of a whole file."""
@@ -131,9 +140,14 @@ class Scanner:
 
         `elided` bytes were left out of the middle of a piece that is one very long line.
         """
-        keys = data.translate(None, _DIGITS).split(b"\n")
-        if not keys[-1] and (not data or data.endswith(b"\n")):
-            keys.pop()
+        texts = data.translate(None, _DIGITS).split(b"\n")
+        shapes = data.translate(None, _HEX).split(b"\n")
+        if not texts[-1] and (not data or data.endswith(b"\n")):
+            texts.pop()
+            shapes.pop()
+        keys = [
+            shape if len(shape) >= SHAPE_LEAST else text for shape, text in zip(shapes, texts, strict=True)
+        ]
         summary = Summary(bytes=len(data) + elided, lines=data.count(b"\n"))
         if not keys:
             return summary
@@ -150,7 +164,6 @@ class Scanner:
         def place(index: int) -> Place:
             return index + 1, int(starts[index])
 
-        touched: set[bytes] = set()
         for key, count in Counter(keys).items():
             short = key if len(key) <= KEY_BYTES else key[:KEY_BYTES]
             if (known := summary.keys.get(short)) is not None:
@@ -161,16 +174,16 @@ class Scanner:
                 summary.keys[short] = KeyCount(count, place(first[key]), place(last[key]), sample)
             else:
                 summary.left_out += count
-            if self._is_touched(key):
-                touched.add(key)
-        if touched:
-            found: dict[bytes, list[int]] = {}
-            for index, key in enumerate(keys):
-                if key in touched:
-                    found.setdefault(key, []).append(index)
+        called = {text: self._call(text) for text in set(texts)}
+        called = {text: rules for text, rules in called.items() if rules.any}
+        if called:
+            found: dict[tuple[bytes, Called], list[int]] = {}
+            for index, text in enumerate(texts):
+                if text in called:
+                    found.setdefault((keys[index], called[text]), []).append(index)
             hits: list[tuple[int, Hit]] = []
-            for indices in found.values():
-                hits += self._match_lines(indices, line, where, summary)
+            for (_, rules), indices in found.items():
+                hits += self._match_lines(indices, line, where, summary, rules)
             hits.sort(key=lambda item: item[0])
             for index, hit in hits:
                 loud = hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
@@ -178,39 +191,73 @@ class Scanner:
                 summary.hits.setdefault(hit_key, Sightings(0, [], [])).add(place(index))
         return summary
 
-    def _is_touched(self, key: bytes) -> bool:
-        known = self._touched.get(key)
-        if known is None:
-            if len(self._touched) > MOST_KEYS:
-                self._touched.clear()
-            known = self._touched[key] = self._matcher.touches(plain(key))
-        return known
+    def _call(self, text: bytes) -> Called:
+        known = self._called.get(text)
+        if known is not None:
+            return known
+        if len(self._called) > MOST_KEYS:
+            self._called.clear()
+        rules = self._matcher.called(plain(text))
+        # In escaped text (JSON) and in progress bars a rule sees parts of the line, not the line.
+        is_plain = b"\\" not in text and b"\r" not in text and len(text) <= KEY_BYTES
+        called = self._kinds.setdefault((rules, is_plain), Called(rules, is_plain))
+        self._called[text if len(text) <= KEY_BYTES else text[:KEY_BYTES]] = called
+        return called
 
     def _match_lines(
-        self, indices: list[int], line: LineAt, where: SourceRole, summary: Summary
+        self, indices: list[int], line: LineAt, where: SourceRole, summary: Summary, called: Called
     ) -> list[tuple[int, Hit]]:
-        hits: list[tuple[int, Hit]] = []
-        loud = False
-        chosen = indices[:QUIET]
-        rest = indices[QUIET:]
-        for index in chosen:
-            for hit in self._matcher.match_segments(segments(plain(line(index))), where):
-                hits.append((index, hit))
-                loud = loud or hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
-        if not rest:
-            return hits
+        """The hits on all lines of one key.
+
+        Whether any of them can hit a cause or symptom is asked once, of all lines joined; only then
+        they are matched one by one. Of what merely shows progress, the first and last lines are enough.
+        """
+        chosen = indices
+        if len(indices) > QUIET_FIRST + QUIET_LAST and not self._is_loud(indices, line, called):
+            chosen = indices[:QUIET_FIRST] + indices[-QUIET_LAST:]
+        elif len(indices) > STORM:
+            chosen = indices[: STORM // 2] + indices[STORM // 2 : -STORM // 2 : 64] + indices[-STORM // 2 :]
+            summary.left_out += len(indices) - len(chosen)
+        return [
+            (index, hit)
+            for index in chosen
+            for hit in self._matcher.match_segments(segments(plain(line(index))), where)
+        ]
+
+    def _is_loud(self, indices: list[int], line: LineAt, called: Called) -> bool:
+        loud = [
+            rule
+            for rule in map(self._matcher.bank.rules.__getitem__, called.rules)
+            if rule.role in (Role.CAUSE, Role.SYMPTOM)
+        ]
         if not loud:
-            kept = rest[-QUIET_KEPT:]
-        elif len(rest) > STORM:
-            kept = rest[: STORM // 2] + rest[STORM // 2 : -STORM // 2 : 64] + rest[-STORM // 2 :]
-        else:
-            kept = rest
-        if loud:
-            summary.left_out += len(rest) - len(kept)
-        for index in kept:
-            parts = segments(plain(line(index)))
-            hits += [(index, hit) for hit in self._matcher.match_segments(parts, where)]
-        return hits
+            return False
+        if not called.is_plain:
+            return any(
+                hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
+                for index in (*indices[:ESCAPED_FIRST], *indices[-ESCAPED_FIRST:])
+                for hit in self._matcher.match_segments(segments(plain(line(index))))
+            )
+        joined = b"\n".join([line(index) for index in indices]).decode("utf-8", "replace")
+        return any(line_pattern(rule.pattern).search(joined) is not None for rule in loud)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The rules (by their place in the bank) whose keywords stand in a text; shared by like texts."""
+
+    rules: tuple[int, ...]
+    is_plain: bool
+
+    @property
+    def any(self) -> bool:
+        return bool(self.rules)
+
+
+@functools.cache
+def line_pattern(pattern: str) -> Any:
+    """A rule's pattern for text of many lines, in which ^ and $ stand at each line's ends."""
+    return re2.compile(f"(?m:{pattern})", rule_options())
 
 
 class LineAt(Protocol):

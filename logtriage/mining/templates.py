@@ -54,6 +54,10 @@ class TemplateMiner:
         self._counts[placed] = self._counts.get(placed, 0) + count
         return placed, masked
 
+    def count(self, template: int, count: int) -> None:
+        """Count further lines of a template that were not placed one by one."""
+        self._counts[template] = self._counts.get(template, 0) + count
+
     def templates(self) -> dict[int, Template]:
         """All templates by id, as they stand now (a template can become more general later)."""
         return {

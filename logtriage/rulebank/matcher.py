@@ -45,9 +45,12 @@ class Matcher:
         self._rules_of = list(rules_of.values())
         self._keywords = AhoCorasick(list(rules_of), matchkind=MatchKind.Standard)
 
-    def _candidates(self, key: str) -> set[int]:
-        found = self._keywords.find_matches_as_indexes(key.lower(), overlapping=True)
-        return {rule for keyword, _, _ in found for rule in self._rules_of[keyword]}
+    def called(self, key: str) -> tuple[int, ...]:
+        """The rules (by their place in the bank) whose keywords stand in this digit-less text."""
+        found = {hit[0] for hit in self._keywords.find_matches_as_indexes(key.lower(), overlapping=True)}
+        if not found:
+            return ()
+        return tuple(sorted({rule for keyword in found for rule in self._rules_of[keyword]}))
 
     def touches(self, key: str) -> bool:
         """Whether a line with this digit-less text could match a rule."""
@@ -62,7 +65,7 @@ class Matcher:
         found: list[Hit] = []
         spans: list[tuple[int, int]] = []
         voided: list[tuple[int, int]] = []
-        for index in self._candidates(without_digits(text)):
+        for index in self.called(without_digits(text)):
             rule = self.bank.rules[index]
             if rule.where and where is not None and where not in rule.where:
                 continue
