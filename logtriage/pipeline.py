@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logtriage.diagnose.dossier import compose
-from logtriage.diagnose.offline import Findings, decide, find
+from logtriage.diagnose.offline import decide
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import build_scene
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.summary import Summary

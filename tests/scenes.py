@@ -13,10 +13,10 @@ import pytest
 
 import logtriage.pipeline as pipeline
 import logtriage.rulebank.bank as bank_module
-from logtriage.diagnose.offline import Findings, find
 from logtriage.intake.layout import learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.reading import Reading
+from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import Scene, build_scene
 from logtriage.model import Source, SourceRole
 from logtriage.report.document import CitedLine, Verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.offline import Findings
+from logtriage.localize.findings import Findings
 from logtriage.report.document import Mitigation, Restart
 from logtriage.rulebank.rule import Mark
 from logtriage.taxonomy import taxonomy

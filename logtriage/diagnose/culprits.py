@@ -34,6 +34,8 @@ def blame(
     members = root.causes or root.members
     if root.failure_type in VICTIMS_SPEAK:
         return Culprits(), "those who complain are the victims"
+    if root.failure_type.startswith("scheduler."):
+        return Culprits(), ""  # the node that a scheduler's notice names is where it was written
     machine = root.failure_type.startswith(_OF_A_MACHINE)
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)

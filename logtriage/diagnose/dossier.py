@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import logtriage
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.offline import Findings
 from logtriage.diagnose.story import attempts, chain, summary, timeline
 from logtriage.intake.folder import Inventory
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.summary import Summary
 from logtriage.model import Evidence, SourceRole, Unreadable
@@ -116,7 +116,7 @@ def compose(
             templates=len(catalogue.rows),
             novel_templates=novel,
             compression=round(lines / max(1, len(catalogue.rows)), 1),
-            left_out=(f"{left_out} lines of storms were counted but not matched one by one",)
+            left_out=(f"{left_out} lines were too different from one another to keep a template of each",)
             if left_out
             else (),
         ),

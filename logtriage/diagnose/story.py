@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.offline import Findings, decide
+from logtriage.diagnose.offline import decide
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import group, untangle
+from logtriage.localize.findings import Findings
 from logtriage.report.document import Attempt, ChainStep, CitedLine, CulpritsOut, TimelineEntry, iso_time
 from logtriage.rulebank.bank import Bank
 from logtriage.taxonomy import taxonomy

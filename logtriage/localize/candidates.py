@@ -61,7 +61,8 @@ def gather_candidates(
         if rank is None and sign.raised is not None:
             rank = introduced[sign.line.file].get(sign.line.number)
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
-        if sign.rule.failure_type == "host.node_lost" and sign.source.role is not SourceRole.KERNEL:
+        own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith("kernel.")
+        if sign.rule.failure_type == "host.node_lost" and not own_words:
             host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
         found.append(
             Candidate(

@@ -61,6 +61,10 @@ def waits(scene: Scene) -> list[Waiting]:
     return list(found.values())
 
 
+# Operations in which every rank brings the same number of elements.
+_SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"}
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """Ranks that were in different collectives; `odd` are the minority, empty when the sides are even."""
@@ -74,24 +78,32 @@ def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
     """Different operations at the same or neighbouring sequence numbers: the ranks' programs diverged.
 
     Groups number their collectives separately, so only waits whose numbers differ by at most one are held
-    against each other.
+    against each other. Shapes are compared where all ranks must agree on them.
     """
     if len(waiting) < 2:
         return None
     newest = max(each.sequence for each in waiting)
     near = [each for each in waiting if newest - each.sequence <= 1]
-    sides: dict[tuple[str, int], list[Waiting]] = defaultdict(list)
+    sides: dict[tuple[str, int, str], list[Waiting]] = defaultdict(list)
     for each in near:
-        sides[each.operation, each.sequence].append(each)
-    if len({operation for operation, _ in sides}) < 2:
+        shape = each.shape if each.operation in _SAME_SHAPE else ""
+        sides[each.operation, each.sequence, shape].append(each)
+    shapes: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for operation, sequence, shape in sides:
+        shapes[operation, sequence].add(shape)
+    if len({operation for operation, _, _ in sides}) < 2 and max(map(len, shapes.values())) < 2:
         return None
-    ordered = sorted(sides.values(), key=len)
-    odd = ordered[0] if len(ordered[0]) < len(ordered[-1]) else []
-    names = " against ".join(
-        f"{side[0].operation} (ranks {', '.join(str(each.rank) for each in side)})" for side in ordered
-    )
+    ordered = sorted(sides.values(), key=lambda side: (len(side), side[0].rank))
+    most = ordered[-1] if len(ordered[-2]) < len(ordered[-1]) else []
+    odd = [each for side in ordered[:-1] for each in side] if most else []
+    names = " against ".join(map(_told, ordered))
     lines = tuple(side[0].line for side in ordered)
     return Mismatch(tuple(sorted(each.rank for each in odd)), lines, names)
+
+
+def _told(side: Sequence[Waiting]) -> str:
+    first, ranks = side[0], ", ".join(str(each.rank) for each in side)
+    return f"{first.operation}{f' of {first.shape}' if first.shape else ''} (ranks {ranks})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,12 +93,24 @@ def gather(scene: Scene) -> Progress:
         traces=tuple(
             Trace(rank, file, tuple(points)) for (file, rank), points in by_writer.items() if points
         ),
-        checkpoints=tuple(scene.marked(Mark.CHECKPOINT)),
+        checkpoints=_saved(scene.marked(Mark.CHECKPOINT)),
         completed=tuple(scene.marked(Mark.COMPLETED)),
         resumed=tuple(scene.marked(Mark.RESUMED)),
         _lines_by_writer={
             key: [point.line.number for point in points] for key, points in by_writer.items()
         },
+    )
+
+
+def _saved(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    """One sign a line, the one that knows the step; in the order of time, then of place."""
+    best: dict[tuple[str, int], Sign] = {}
+    for sign in signs:
+        place = (sign.line.file, sign.line.number)
+        if place not in best or best[place].hit.capture("step") is None:
+            best[place] = sign
+    return tuple(
+        sorted(best.values(), key=lambda sign: (sign.line.time or 0.0, sign.line.file, sign.line.number))
     )
 
 

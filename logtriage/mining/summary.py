@@ -35,7 +35,6 @@ KEY_BYTES = 2_048  # a longer shape is cut: what names a line's kind stands at i
 KEPT_FIRST = 256  # places kept of one rule with the same captures: enough for one line of each rank
 KEPT_LAST = 64
 MOST_KEYS = 200_000  # distinct shapes of one file; later new ones are counted as left out
-STORM = 20_000  # lines of one shape and piece that are matched one by one; of the rest every 64th
 QUIET_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a piece are matched …
 QUIET_LAST = 64  # … and the last, enough for one of each rank
 ESCAPED_FIRST = 48  # lines of a shape with escaped text that decide whether it is quiet, at either end
@@ -90,7 +89,7 @@ class Summary:
     lines: int = 0
     keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Sightings] = field(default_factory=dict)
-    left_out: int = 0  # lines whose shape was not kept, or that a storm's bound did not match
+    left_out: int = 0  # lines whose shape was not kept
 
     def append(self, later: Summary) -> None:
         """Join the summary of what follows directly after this one."""
@@ -183,7 +182,7 @@ class Scanner:
                     found.setdefault((keys[index], called[text]), []).append(index)
             hits: list[tuple[int, Hit]] = []
             for (_, rules), indices in found.items():
-                hits += self._match_lines(indices, line, where, summary, rules)
+                hits += self._match_lines(indices, line, where, rules)
             hits.sort(key=lambda item: item[0])
             for index, hit in hits:
                 loud = hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
@@ -205,7 +204,7 @@ class Scanner:
         return called
 
     def _match_lines(
-        self, indices: list[int], line: LineAt, where: SourceRole, summary: Summary, called: Called
+        self, indices: list[int], line: LineAt, where: SourceRole, called: Called
     ) -> list[tuple[int, Hit]]:
         """The hits on all lines of one key.
 
@@ -215,9 +214,6 @@ class Scanner:
         chosen = indices
         if len(indices) > QUIET_FIRST + QUIET_LAST and not self._is_loud(indices, line, called):
             chosen = indices[:QUIET_FIRST] + indices[-QUIET_LAST:]
-        elif len(indices) > STORM:
-            chosen = indices[: STORM // 2] + indices[STORM // 2 : -STORM // 2 : 64] + indices[-STORM // 2 :]
-            summary.left_out += len(indices) - len(chosen)
         return [
             (index, hit)
             for index in chosen

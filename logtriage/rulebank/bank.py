@@ -251,7 +251,13 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
             faults.append(Fault(path.name, 1, "", f"{name!r} names no failure type"))
         yield from found
 
-    for cause, effects in (yaml.load(_bytes_of(path), Loader=YAML_LOADER) or {}).items():
+    try:
+        document = yaml.load(_bytes_of(path), Loader=YAML_LOADER) or {}
+    except (yaml.YAMLError, RecursionError):
+        return {}, [Fault(path.name, 1, "", "not YAML")]
+    if not isinstance(document, dict) or not all(isinstance(effects, list) for effects in document.values()):
+        return {}, [Fault(path.name, 1, "", "the graph is a mapping of a type to the list of its effects")]
+    for cause, effects in document.items():
         for each in spread(str(cause)):
             edges.setdefault(each, set()).update(
                 effect for name in effects for effect in spread(str(name)) if effect != each
@@ -266,10 +272,13 @@ def _cache_file(version: str) -> Path:
 
 def _cached(version: str) -> Bank | None:
     try:
-        document = json.loads(_cache_file(version).read_bytes())
+        checksum, content = _cache_file(version).read_bytes().split(b"\n", 1)
+        if hashlib.sha256(content).hexdigest().encode() != checksum:
+            return None
+        document = json.loads(content)
         rules = tuple(_rule_from_cache(entry) for entry in document["rules"])
         return Bank(rules, {k: frozenset(v) for k, v in document["explains"].items()}, version)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -302,8 +311,9 @@ def _keep(bank: Bank) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         for old in path.parent.glob("bank-*.json"):
             old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(document, file, ensure_ascii=True)
+        content = json.dumps(document, ensure_ascii=True).encode()
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
         Path(file.name).replace(path)
     except OSError:
         return

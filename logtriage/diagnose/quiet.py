@@ -1,0 +1,133 @@
+"""What progress says where no error is sure: finished, running, slow, silent, or not to be decided."""
+
+from __future__ import annotations
+
+from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.stated import is_fatal
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import Group
+from logtriage.localize.findings import Findings
+from logtriage.localize.outcome import Outcome
+from logtriage.localize.scene import Scene
+from logtriage.localize.slow import Slowness
+from logtriage.model import Culprits, Evidence, Line
+from logtriage.rulebank.rule import Role
+
+
+def without_error(findings: Findings, root: Group | None) -> Decision | None:
+    """Slow, silent, finished or still running: what progress says where no error is sure."""
+    outcome, slow = findings.outcome, findings.slowness
+    fatal = root is not None and (is_fatal(root) or outcome.kind != "completed")
+    hints = root.causes if root and fatal and root.failure_type != "unknown" else ()
+    if root is None and any(
+        each.failure_type == "code.subprocess" and each.role is Role.SYMPTOM and not each.recovered
+        for each in findings.candidates
+    ):
+        return None  # a launcher says that the job failed: whatever the steps look like, it is not well
+    if outcome.kind == "hang" and not hints:
+        return _hang(findings, outcome)
+    if slow is not None and not hints:
+        return slow_job(findings, slow, ())
+    if outcome.kind == "completed" and outcome.line is not None:
+        return Decision(
+            "none.completed",
+            "The job ended well",
+            0.93,
+            Culprits(),
+            (Evidence(outcome.line, "the program says that it is done"),),
+            "rules",
+            outcome.why,
+            "completed",
+        )
+    if hints:
+        return None
+    if outcome.kind == "running" and outcome.line is not None:
+        sure = root is None
+        return Decision(
+            "none.running",
+            "Nothing failed: the log ends among regular steps",
+            0.85 if sure else 0.6,
+            Culprits(),
+            (Evidence(outcome.line, "the last step in the log"),),
+            "localisation",
+            outcome.why,
+            "running",
+        )
+    return None
+
+
+def _hang(findings: Findings, outcome: Outcome) -> Decision:
+    evidence = [Evidence(outcome.line, "the last sign of progress")] if outcome.line else []
+    last = last_line(findings.scene)
+    if last is not None and (not evidence or last != evidence[0].line):
+        evidence.append(Evidence(last, "the log goes on without a step"))
+    return Decision(
+        "hang.silent",
+        "Progress stopped and no error was written",
+        0.7,
+        Culprits(),
+        tuple(evidence),
+        "localisation",
+        outcome.why,
+        "failed",
+        collect_next=(
+            "Stacks of all ranks while it hangs: py-spy dump --pid PID for each process.",
+            "A collective time-out that is shorter than your patience, so that the watchdog names the "
+            "operation.",
+        ),
+    )
+
+
+def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
+    hosts = findings.topology.hosts_of(slow.ranks) if len(findings.topology.hosts) > 1 else []
+    return Decision(
+        slow.failure_type,
+        slow.summary[0].upper() + slow.summary[1:],
+        0.75,
+        Culprits(ranks=slow.ranks, hosts=tuple(hosts)),
+        tuple(Evidence(line, slow.summary) for line in slow.lines),
+        "localisation",
+        slow.summary,
+        "slow",
+        symptoms=symptoms,
+    )
+
+
+def undecided(findings: Findings) -> Decision:
+    root = findings.cascade.root
+    evidence: tuple[Evidence, ...] = ()
+    if root is not None:
+        evidence = tuple(
+            Evidence(each.line, "an error that no rule knows", each.rule.id if each.rule else None)
+            for each in sorted(root.causes, key=lambda each: each.time or 0.0)[-3:]
+        )
+    last = last_line(findings.scene)
+    if not evidence and last is not None:
+        evidence = (Evidence(last, "the last line of the log"),)
+    return Decision(
+        "unknown",
+        "The logs do not show why the job ended",
+        0.35,
+        Culprits(),
+        evidence,
+        "rules",
+        "no line states a cause that can be trusted",
+        "unknown",
+        collect_next=(
+            "The output of every rank, standard error included.",
+            "The kernel log of each node (dmesg -T) and the scheduler's record (sacct -j JOB --format=ALL).",
+        ),
+    )
+
+
+def last_line(scene: Scene) -> Line | None:
+    last: Line | None = None
+    for reading in scene.readings:
+        for line in reversed(reading.lines):
+            if line.text.strip():
+                if last is None or (line.time or 0.0) > (last.time or 0.0):
+                    last = line
+                break
+    return last
+
+

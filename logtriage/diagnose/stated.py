@@ -1,0 +1,141 @@
+"""A cause that the logs state: who speaks for it, which lines prove it, what followed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logtriage.diagnose.confidence import confidence
+from logtriage.diagnose.culprits import blame
+from logtriage.diagnose.decision import Decision
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate
+from logtriage.localize.cascade import Group
+from logtriage.localize.findings import MACHINE_ROLES, Findings
+from logtriage.model import Culprits, Evidence
+from logtriage.rulebank.rule import Role, Strength
+
+
+def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
+    culprits, told = blame(root, findings.topology, findings.candidates, findings.exits)
+    evidence = _evidence(root, culprits, findings)
+    lead = root.causes[0] if root.causes else root.members[0]
+    return Decision(
+        failure_type=root.failure_type,
+        title=_lead(root, culprits).title,
+        confidence=confidence(root, findings.cascade.rivals, findings.outcome),
+        culprits=culprits,
+        evidence=evidence,
+        decided_by=decided_by,
+        why=why or told,
+        outcome="slow" if root.failure_type.startswith("slow.") else "failed",
+        root=lead,
+        symptoms=_symptoms(findings, root),
+        alternatives=_alternatives(findings, root),
+    )
+
+
+def _lead(root: Group, culprits: Culprits) -> Candidate:
+    """The member that speaks for the group: the surest, of a culprit if possible, the earliest."""
+    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
+    members = root.causes or root.members
+    return min(
+        members,
+        key=lambda each: (
+            order[each.strength],
+            bool(culprits.ranks) and each.rank not in culprits.ranks,
+            each.rule is None,
+            not culprits.ranks and each.rank is not None and each.rank,  # all alike: rank 0 speaks
+            each.time is None,
+            each.time or 0.0,
+        ),
+    )
+
+
+def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evidence, ...]:
+    """The lead's line first, then lines that say it in another way, in another file or of another rank.
+
+    A recurrence in an earlier attempt comes last: it shows that a restart does not help.
+    """
+    lead = _lead(root, culprits)
+    chosen = [lead]
+    rest = [each for each in root.members if each is not lead and not each.recovered]
+    rest.sort(
+        key=lambda each: (
+            bool(culprits.ranks) and each.rank not in culprits.ranks,
+            each.strength is Strength.HINT,
+            each.role is not Role.CAUSE and each.record is not lead.record,
+            each.rank or 0,
+            each.time is None,
+            each.time or 0.0,
+        )
+    )
+
+    def told(each: Candidate) -> str | None:
+        return each.rule.id if each.rule else None
+
+    stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
+    novelties: tuple[Callable[[Candidate], bool], ...] = (
+        lambda each: told(each) not in {told(other) for other in chosen},
+        lambda each: each.line.file not in {other.line.file for other in chosen},
+        lambda each: each.rank not in {other.rank for other in chosen},
+        lambda each: each.strength is not Strength.HINT and len(chosen) < 3,
+    )
+    for novel in novelties:
+        for each in stated:
+            if len(chosen) < 4 and each not in chosen and novel(each):
+                chosen.append(each)
+    chosen += [each for each in rest if each not in chosen][: max(0, 2 - len(chosen))]
+    if root.failure_type.startswith("numerics."):  # and the check by which the program stopped itself
+        stopped = [
+            each
+            for group_ in findings.cascade.followers
+            for each in group_.causes
+            if each.record is not None and each.failure_type in GENERAL_TYPES
+        ]
+        chosen[1:1] = sorted(stopped, key=lambda each: each.rank or 0)[:1]
+    again = [
+        each
+        for each in findings.candidates
+        if each.failure_type == root.failure_type
+        and each.role is Role.CAUSE
+        and told(each) == told(lead)
+        and each.attempt is not None
+        and lead.attempt is not None
+        and each.attempt < lead.attempt
+    ]
+    cited = [Evidence(each.line, each.title, told(each)) for each in chosen]
+    if again:
+        cited.insert(1, Evidence(again[0].line, f"the same in attempt {again[0].attempt}", told(again[0])))
+    return tuple(cited)
+
+
+def _symptoms(findings: Findings, root: Group) -> tuple[Candidate, ...]:
+    followers = [member for each in findings.cascade.followers for member in each.members[:3]]
+    followers += [member for each in findings.cascade.rivals for member in each.members[:1]]
+    followers += [member for member in root.members if member.role is not Role.CAUSE][:2]
+    followers.sort(key=lambda each: (each.time is None, each.time or 0.0))
+    return tuple(followers)
+
+
+def _alternatives(
+    findings: Findings, root: Group
+) -> tuple[tuple[str, float, tuple[Evidence, ...]], ...]:
+    found = []
+    for rival in findings.cascade.rivals[:3]:
+        if rival.failure_type == "unknown" or rival is root:
+            continue
+        lead = rival.causes[0]
+        weight = 0.25 if rival.sureness >= root.sureness else 0.12
+        cited = Evidence(lead.line, lead.title, lead.rule.id if lead.rule else None)
+        found.append((rival.failure_type, weight, (cited,)))
+    return tuple(found)
+
+
+def is_fatal(root: Group) -> bool:
+    """Whether the root ends processes: an exception or exit, or a fault below the program."""
+    return any(
+        each.record is not None or each.capture("exitcode") or each.source_role in MACHINE_ROLES
+        for each in root.causes
+        if each.strength is not Strength.HINT
+    ) or root.failure_type.startswith(("scheduler.", "numerics."))
+
+

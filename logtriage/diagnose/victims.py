@@ -1,0 +1,173 @@
+"""Behind a consequence: a time-out, a lost peer or a kill is rarely where it began, so who went first?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.quiet import slow_job
+from logtriage.diagnose.stated import from_group
+from logtriage.localize.cascade import CONSEQUENCES, Group
+from logtriage.localize.collectives import mismatch, odd_words, silent_ranks, waits
+from logtriage.localize.exits import describe
+from logtriage.localize.findings import Findings
+from logtriage.model import Culprits, Evidence, SourceRole
+from logtriage.rulebank.rule import Role
+
+
+def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
+    """A time-out, a lost peer or a kill is rarely where it began: look for who went first."""
+    if root.failure_type.startswith("collective."):
+        differing = mismatch(waits(findings.scene))
+        if differing is not None:
+            return Decision(
+                failure_type="collective.desync",
+                title="Ranks issued different collectives",
+                confidence=0.8,
+                culprits=Culprits(
+                    ranks=differing.odd, hosts=tuple(findings.topology.hosts_of(differing.odd))
+                ),
+                evidence=tuple(Evidence(line, differing.text) for line in differing.lines[:3]),
+                decided_by="localisation",
+                why=f"the ranks waited in different operations: {differing.text}",
+                outcome="failed",
+                root=root.causes[0],
+                symptoms=tuple(root.members[:3]),
+            )
+        slow = findings.slowness
+        if slow is not None and slow.failure_type == "slow.straggler" and slow.factor > 4:
+            return slow_job(findings, slow, tuple(root.members[:3]))
+    if root.failure_type == "collective.desync":
+        return None
+    if root.failure_type.startswith("process.") and root.ranks:
+        return None  # the process that died is named
+    suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
+    if suspects is not None and not suspects.sure and (died := died_first(findings, ())) is not None:
+        return died
+    if suspects is None:
+        return died_first(findings, ()) or _silent_host(findings, root)
+    hosts = findings.topology.hosts_of(suspects.ranks) if len(findings.topology.hosts) > 1 else []
+    culprits = Culprits(ranks=suspects.ranks, hosts=tuple(hosts))
+    hints = [
+        each
+        for each in findings.candidates
+        if each.rank in suspects.ranks
+        and each.role is Role.CAUSE
+        and not each.recovered
+        and each.failure_type not in CONSEQUENCES
+    ]
+    if hints:
+        last_hint = hints[-1]
+        return Decision(
+            failure_type=last_hint.failure_type,
+            title=last_hint.title,
+            confidence=0.65,
+            culprits=culprits,
+            evidence=tuple(
+                Evidence(each.line, each.title, each.rule.id if each.rule else None)
+                for each in [last_hint, *hints[:-1]][:3]
+            ),
+            decided_by="localisation",
+            why=f"rank {_list(suspects.ranks)} {suspects.reason}; its own last words are the cause",
+            outcome="failed",
+            root=last_hint,
+            symptoms=tuple(root.members[:3]),
+        )
+    died = died_first(findings, suspects.ranks)
+    if died is not None:
+        return died
+    decision = from_group(findings, root, decided_by="localisation")
+    last = _last_words(findings, suspects.ranks)
+    odd = tuple(
+        Evidence(line, f"only rank {line.rank if line.rank is not None else _list(suspects.ranks)} says this")
+        for line in odd_words(findings.scene, findings.topology, suspects.ranks)
+    )
+    return Decision(
+        failure_type=root.failure_type,
+        title=decision.title,
+        confidence=min(decision.confidence, 0.75),
+        culprits=culprits,
+        evidence=odd + decision.evidence[: 3 - len(odd)] + last + decision.evidence[3 - len(odd) :],
+        decided_by="localisation",
+        why=f"rank {_list(suspects.ranks)} {suspects.reason}",
+        outcome="failed",
+        root=decision.root,
+        symptoms=decision.symptoms,
+        alternatives=decision.alternatives,
+        collect_next=(
+            f"A stack of rank {_list(suspects.ranks)} while it hangs (py-spy dump --pid PID).",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that the flight "
+            "recorder shows who is missing.",
+        ),
+    )
+
+
+def _silent_host(findings: Findings, root: Group) -> Decision | None:
+    """The one host whose files say nothing of the end while the others complain."""
+    spoke = {each.host for each in findings.candidates if each.host is not None}
+    there = {
+        findings.topology.host_of_file[reading.source.file]
+        for reading in findings.scene.readings
+        if reading.source.file in findings.topology.host_of_file
+        and reading.source.role in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+    }
+    silent = sorted(there - spoke)
+    if len(silent) != 1 or len(there) < 2:
+        return None
+    ranks = tuple(sorted(r for r, host in findings.topology.host_of_rank.items() if host == silent[0]))
+    decision = from_group(findings, root, decided_by="localisation")
+    return replace(
+        decision,
+        confidence=min(decision.confidence, 0.7),
+        culprits=Culprits(ranks=ranks, hosts=(silent[0],)),
+        why=f"{silent[0]} said nothing of the end while the other hosts complained",
+    )
+
+
+def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
+    """A process that ended by itself (no SIGTERM from the launcher) and left no word of its own."""
+    speaking = {each.rank for each in findings.candidates if each.rule is not None and each.rank is not None}
+    for exit_ in findings.exits:
+        rank = exit_.rank
+        if exit_.failure_type or exit_.code in (0, -15) or exit_.code < 0 or rank is None:
+            continue
+        if rank in speaking or (silent and rank not in silent) or len(findings.topology.ranks) < 2:
+            continue
+        hosts = findings.topology.hosts_of([rank]) if len(findings.topology.hosts) > 1 else []
+        own = odd_words(findings.scene, findings.topology, [rank])
+        return Decision(
+            failure_type="unknown",
+            title=f"Rank {rank} ended with {describe(exit_.code)} and wrote no reason",
+            confidence=0.55,
+            culprits=Culprits(ranks=(rank,), hosts=tuple(hosts)),
+            evidence=tuple(Evidence(line, f"only rank {rank} says this") for line in own[-1:])
+            + tuple(
+                Evidence(each.line, f"rank {rank} went first, with {describe(exit_.code)}")
+                for each in sorted(findings.exits, key=lambda each: each.line.number)
+                if each is exit_ or (each.pid is not None and each.pid == exit_.pid)
+            ),
+            decided_by="localisation",
+            why=f"rank {rank} ended by itself; the other ranks only lost their connection to it",
+            outcome="failed",
+            symptoms=tuple(findings.cascade.root.members[:3] if findings.cascade.root else ()),
+            collect_next=(
+                "The standard error of every rank (torchrun --log-dir DIR --redirects 3), and @record on "
+                "main() so that the launcher keeps the traceback.",
+            ),
+        )
+    return None
+
+
+def _last_words(findings: Findings, ranks: Sequence[int]) -> tuple[Evidence, ...]:
+    words = []
+    for rank in ranks[:2]:
+        ends = [trace.last for trace in findings.progress.traces if trace.rank == rank]
+        if ends:
+            point = max(ends, key=lambda each: each.step)
+            words.append(Evidence(point.line, f"the last step that rank {rank} reported"))
+    return tuple(words)
+
+
+def _list(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

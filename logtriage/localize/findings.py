@@ -1,0 +1,139 @@
+"""Everything that the localisation found out about a job, in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.candidates import Candidate, gather_candidates
+from logtriage.localize.cascade import Cascade, group, may_explain, untangle
+from logtriage.localize.exits import Exit, gather_exits
+from logtriage.localize.outcome import Outcome, judge
+from logtriage.localize.progress import Progress, gather
+from logtriage.localize.scene import Scene
+from logtriage.localize.slow import Slowness, slowness
+from logtriage.localize.topology import Topology, gather_topology
+from logtriage.model import SourceRole
+from logtriage.rulebank.bank import Bank
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What decisions, reports and agents read."""
+
+    scene: Scene
+    progress: Progress
+    topology: Topology
+    exits: tuple[Exit, ...]
+    candidates: tuple[Candidate, ...]
+    cascade: Cascade
+    outcome: Outcome
+    slowness: Slowness | None
+
+
+def find(scene: Scene, bank: Bank) -> Findings:
+    """Run the localisation on a scene."""
+    progress = gather(scene)
+    exits = gather_exits(scene)
+    topology = gather_topology(scene, exits)
+    candidates = gather_candidates(scene, progress, topology, exits)
+    final = final_attempt(candidates, scene)
+    cascade = untangle(group(final, bank.explains))
+    broken = _broken_before(candidates, final, cascade, bank)
+    if broken:
+        cascade = untangle(group([*final, *broken], bank.explains))
+    return Findings(
+        scene=scene,
+        progress=progress,
+        topology=topology,
+        exits=tuple(exits),
+        candidates=tuple(candidates),
+        cascade=cascade,
+        outcome=judge(scene, progress, exits),
+        slowness=slowness(progress),
+    )
+
+
+def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """The candidates that can have ended the job: of its last attempt, or later than its start.
+
+    An attempt that wrote anything counts, also one without an error: it may have recovered.
+    """
+    candidates = _of_this_job(candidates, scene)
+    starts: dict[int, list[float]] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.attempt is not None and line.text.strip():
+                starts.setdefault(line.attempt, [])
+                if line.time is not None:
+                    starts[line.attempt].append(line.time)
+    if len(starts) < 2:
+        return list(candidates)
+    last = max(starts)
+    began = min(starts[last], default=None)
+    return [
+        each
+        for each in candidates
+        if each.attempt == last
+        or (
+            each.attempt is None
+            and (
+                began is None
+                or each.time is None
+                or each.time >= began
+                or each.source_role in MACHINE_ROLES
+            )
+        )
+    ]
+
+
+# A machine's log may hold weeks. Clocks can differ by a time zone, so anything within a day's zones counts.
+ZONES_SECONDS = 15 * 3600.0
+
+
+# What a restart meets because of how the attempt before it ended.
+_INHERITED = (
+    "checkpoint.", "data.corrupt", "data.missing", "collective.init", "network.rendezvous",
+    "network.address_in_use",
+)  # fmt: skip
+
+
+def _broken_before(
+    candidates: Sequence[Candidate], final: Sequence[Candidate], cascade: Cascade, bank: Bank
+) -> list[Candidate]:
+    """Causes of earlier attempts that made the last one fail: a full disk that cut its checkpoint short."""
+    root = cascade.root
+    if root is None or not root.failure_type.startswith(_INHERITED):
+        return []
+    earlier = [each for each in candidates if each.attempt is not None and each not in final]
+    return [
+        member
+        for each in group(earlier, bank.explains)
+        if each.failure_type != root.failure_type and may_explain(each, root)
+        for member in each.members
+    ]
+
+
+def _of_this_job(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """Without the events of a machine's log that lie days before or after the job."""
+    times = [
+        line.time
+        for reading in scene.readings
+        if reading.source.role not in MACHINE_ROLES
+        for line in reading.lines
+        if line.time is not None
+    ]
+    if not times:
+        return list(candidates)
+    first, last = min(times) - ZONES_SECONDS, max(times) + ZONES_SECONDS
+    return [
+        each
+        for each in candidates
+        if each.source_role not in MACHINE_ROLES or each.time is None or first <= each.time <= last
+    ]
+
+
+# What a machine's own logs say belongs to no attempt.
+MACHINE_ROLES = (SourceRole.KERNEL, SourceRole.HARDWARE, SourceRole.SCHEDULER, SourceRole.KUBERNETES)
+
+
