@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import clock, findings, of_rank, reading, scene, steps
@@ -59,7 +58,6 @@ def test_a_checkpoint_and_a_resume_are_seen() -> None:
     assert [sign.hit.capture("step") for sign in progress.resumed] == ["500"]
 
 
-@pytest.mark.xfail(strict=True, reason="a general rule on the same line, which knows no step, comes last")
 def test_the_last_checkpoint_knows_its_step() -> None:
     text = "  successfully saved checkpoint from iteration     500 to /ckpt\n"
     assert gather(scene(reading("all.log", text))).checkpoints[-1].hit.capture("step") == "500"

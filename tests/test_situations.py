@@ -366,14 +366,12 @@ def test_a_job_is_judged_by_what_ended_it(tmp_path: Path, name: str) -> None:
         assert verdict.verdict.culprits.hosts == case.hosts
 
 
-@pytest.mark.xfail(strict=True, reason="the node that Slurm names in its notice is blamed for the time limit")
 @pytest.mark.parametrize("words", [" DUE TO TIME LIMIT ***", " ***"])
 def test_no_host_is_blamed_for_what_the_scheduler_did(tmp_path: Path, words: str) -> None:
     verdict = judged(tmp_path, {"slurm-4711.out": steps(300) + SLURM + words + "\n"})
     assert verdict.verdict.culprits.hosts == ()
 
 
-@pytest.mark.xfail(strict=True, reason="a console's short capture is no kernel log, and its host is left out")
 def test_a_panic_on_a_short_console_names_its_host(tmp_path: Path) -> None:
     verdict = judged(
         tmp_path,

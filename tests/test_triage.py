@@ -257,9 +257,6 @@ def test_restarts_that_fail_alike_show_that_a_restart_does_not_help(tmp_path: Pa
     assert {each.attempt: each.failure_type for each in verdict.attempts}[0] == "code.assertion"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="only the last attempt is judged, though an earlier one broke its checkpoint"
-)
 def test_a_full_disk_explains_the_corrupt_checkpoint_of_later_attempts(tmp_path: Path) -> None:
     full = "OSError: [Errno 28] No space left on device"
     corrupt = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"

@@ -95,7 +95,9 @@ def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
         return None
     ordered = sorted(sides.values(), key=lambda side: (len(side), side[0].rank))
     most = ordered[-1] if len(ordered[-2]) < len(ordered[-1]) else []
-    odd = [each for side in ordered[:-1] for each in side] if most else []
+    odd = [each for side in ordered[:-1] for each in side]
+    if not most or len(odd) * 2 >= len(near):
+        odd = []  # no majority: the logs do not decide who left the path
     names = " against ".join(map(_told, ordered))
     lines = tuple(side[0].line for side in ordered)
     return Mismatch(tuple(sorted(each.rank for each in odd)), lines, names)

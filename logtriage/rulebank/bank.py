@@ -150,6 +150,8 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
             raise ValueError(f"field {name!r} is missing")
     role = _one_of(Role, entry["role"], "role")
     failure_type = entry.get("failure_type")
+    if failure_type is not None and not isinstance(failure_type, str):
+        raise ValueError(f"failure_type: {str(failure_type)[:60]!r} is not a text")
     if failure_type is not None and failure_type not in taxonomy():
         near = difflib.get_close_matches(str(failure_type), taxonomy().types, n=2)
         raise ValueError(
@@ -214,7 +216,7 @@ def _items(entry: dict[str, Any], name: str) -> list[Any]:
 def _texts(entry: dict[str, Any], name: str) -> tuple[str, ...]:
     items = _items(entry, name)
     if bad := [item for item in items if not isinstance(item, str)]:
-        raise ValueError(f"{name}: {bad[0]!r} is not a text (quote it)")
+        raise ValueError(f"{name}: {str(bad[0])[:60]!r} is not a text (quote it)")
     return tuple(items)
 
 
@@ -223,7 +225,7 @@ def _mitigation(item: Any) -> Mitigation:
         return Mitigation(item)
     if isinstance(item, dict) and isinstance(item.get("text"), str) and set(item) <= {"text", "when"}:
         return Mitigation(item["text"], item.get("when"))
-    raise ValueError(f"mitigation: {item!r} is neither a text nor {{text, when}}")
+    raise ValueError(f"mitigation: {str(item)[:60]!r} is neither a text nor {{text, when}}")
 
 
 def _example(item: Any) -> Example:
@@ -231,9 +233,11 @@ def _example(item: Any) -> Example:
         return Example(item)
     if isinstance(item, dict) and isinstance(item.get("line"), str) and set(item) <= {"line", "captures"}:
         captures = item.get("captures") or {}
-        if all(isinstance(value, str) for value in captures.values()):
+        if isinstance(captures, dict) and all(
+            isinstance(part, str) for pair in captures.items() for part in pair
+        ):
             return Example(item["line"], tuple(sorted(captures.items())))
-    raise ValueError(f"example {item!r} is neither a text nor {{line, captures}} with quoted captures")
+    raise ValueError(f"example {str(item)[:60]!r} is neither a text nor {{line, captures}} with quoted captures")
 
 
 def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
