@@ -7,10 +7,10 @@ State is never stored as jsonpickle (loading such a file runs code); templates a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from drain3.drain import Drain
+from drain3.drain import Drain, LogCluster
 
 from logtriage.mining.masks import mask
 
@@ -19,6 +19,14 @@ from logtriage.mining.masks import mask
 DEPTH = 5
 SIMILARITY = 0.4
 CHILDREN = 100
+
+# Drain compares a line with every template of its leaf, so that lines without any likeness (random words,
+# dumped tensors) cost time with the square of their number. Counted in tokens, about 0.1 µs each: the
+# worst job then takes some seconds, and no ordinary one comes near the bound.
+MOST_COMPARED = 40_000_000
+_EACH_COMPARISON = 10  # what a comparison costs beside its tokens, and …
+_EACH_MASKING = 1_000  # … what masking a line costs, in tokens
+OTHER = -1  # the id of the one template of all lines beyond the bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +38,23 @@ class Template:
     count: int
 
 
+class _Tree(Drain):
+    """Drain3's tree, which also counts how much it compared."""
+
+    compared = 0
+
+    def fast_match(
+        self, cluster_ids: Collection[int], tokens: Sequence[str], sim_th: float, include_params: bool
+    ) -> LogCluster | None:
+        self.compared += len(cluster_ids) * (len(tokens) + _EACH_COMPARISON)
+        return super().fast_match(cluster_ids, tokens, sim_th, include_params)
+
+
 class TemplateMiner:
     """One Drain3 tree and the masked texts that it has already placed."""
 
     def __init__(self) -> None:
-        self._tree = Drain(
+        self._tree = _Tree(
             depth=DEPTH, sim_th=SIMILARITY, max_children=CHILDREN, parametrize_numeric_tokens=True
         )
         self._placed: dict[str, int] = {}
@@ -45,13 +65,17 @@ class TemplateMiner:
         return self.place(text, count)[0]
 
     def place(self, text: str, count: int = 1) -> tuple[int, str]:
-        """As :meth:`add`, and the masked text too."""
+        """As :meth:`add`, and the masked text too; OTHER and no text once the bound is reached."""
+        if self._tree.compared > MOST_COMPARED:
+            self.count(OTHER, count)
+            return OTHER, ""
+        self._tree.compared += _EACH_MASKING
         masked = mask(text)
         placed = self._placed.get(masked)
         if placed is None:
             cluster, _ = self._tree.add_log_message(masked)
             placed = self._placed[masked] = int(cluster.cluster_id)
-        self._counts[placed] = self._counts.get(placed, 0) + count
+        self.count(placed, count)
         return placed, masked
 
     def count(self, template: int, count: int) -> None:
@@ -60,12 +84,15 @@ class TemplateMiner:
 
     def templates(self) -> dict[int, Template]:
         """All templates by id, as they stand now (a template can become more general later)."""
-        return {
+        found = {
             int(cluster.cluster_id): Template(
                 int(cluster.cluster_id), cluster.get_template(), self._counts.get(int(cluster.cluster_id), 0)
             )
             for cluster in self._tree.clusters
         }
+        if OTHER in self._counts:
+            found[OTHER] = Template(OTHER, "<*>", self._counts[OTHER])
+        return found
 
 
 def mine(lines: Iterable[str]) -> list[str]:
