@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import signal
 from collections import defaultdict
@@ -118,17 +119,16 @@ def _unruled(
 ) -> list[Candidate]:
     """Tracebacks whose exceptions no rule knows: programs raise classes of their own."""
     told = {
-        (sign.line.file, line.number)
+        (sign.line.file, sign.record.lines[0].number)
         for sign in (*scene.causes, *scene.symptoms, *scene.context)
         if sign.record is not None and (sign.raised is not None or sign.rule.voids)
-        for line in sign.record.lines
     }
     found = []
     for reading in scene.readings:
         if reading.source.role in _SILENT_ROLES:
             continue
         for record in scene.records[reading.source.file]:
-            if not record.raised or (reading.source.file, record.raised[0].at.number) in told:
+            if not record.raised or (reading.source.file, record.lines[0].number) in told:
                 continue
             first = record.raised[0]
             if first.type.rsplit(".", 1)[-1] in _NO_FAILURE:
@@ -277,24 +277,24 @@ def _one_a_record(signs: Sequence[Sign]) -> list[Sign]:
         kept.append(chain[0])
         kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
     kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
-    return [_demoted(sign) if _explained_below(sign, kept) else sign for sign in kept]
+    plain_causes: dict[str, list[Sign]] = defaultdict(list)
+    for sign in kept:
+        if sign.raised is None and sign.rule.role is Role.CAUSE and sign.rule.strength is Strength.DEFINITE:
+            plain_causes[sign.line.file].append(sign)
+    return [_demoted(sign) if _explained_below(sign, plain_causes[sign.line.file]) else sign for sign in kept]
 
 
 BELOW_LINES = 10
 
 
-def _explained_below(sign: Sign, signs: Sequence[Sign]) -> bool:
-    """A general exception whose reason is printed right below it, in lines of their own."""
+def _explained_below(sign: Sign, causes: Sequence[Sign]) -> bool:
+    """A general exception whose reason is printed right below it, in lines of their own (`causes`)."""
     if sign.raised is None or sign.rule.failure_type not in GENERAL_TYPES:
         return False
+    first = bisect.bisect_right(causes, sign.line.number, key=lambda cause: cause.line.number)
     return any(
-        other.line.file == sign.line.file
-        and 0 < other.line.number - sign.line.number <= BELOW_LINES
-        and other.raised is None
-        and other.rule.role is Role.CAUSE
-        and other.rule.strength is Strength.DEFINITE
-        and other.line.rank in (None, sign.line.rank)
-        for other in signs
+        other.line.number - sign.line.number <= BELOW_LINES and other.line.rank in (None, sign.line.rank)
+        for other in causes[first : first + BELOW_LINES]
     )
 
 

@@ -85,8 +85,6 @@ def gather_exits(scene: Scene) -> list[Exit]:
     ]
     for sign in (*scene.marked(Mark.EXIT), *told):
         code = _signed(sign.hit.capture("exitcode"))
-        if code is not None and code > 0 and sign.hit.capture("signal") == str(code):
-            code = -code
         if code is None:
             name = sign.hit.capture("signal")
             number = _signal_number(name) if name else None

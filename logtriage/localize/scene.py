@@ -94,6 +94,9 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
     return scene
 
 
+MESSAGE_LINES = 40  # of an exception's message that spans many lines
+
+
 def _naming_lines(record: Record) -> dict[int, tuple[Raised | None, int, int]] | None:
     """Of a traceback: the lines that speak (exceptions and their messages). None: all lines speak."""
     if record.kind != "traceback" or not record.raised:
@@ -102,17 +105,17 @@ def _naming_lines(record: Record) -> dict[int, tuple[Raised | None, int, int]] |
     links = len(record.raised)
     for link, raised in enumerate(record.raised):
         speaking[raised.at.number] = (raised, link, links)
-    ends = sorted(speaking)
-    for line in record.lines:  # message lines follow the naming line up to the next traceback part
+    current: tuple[Raised | None, int, int] | None = None
+    since = 0
+    for line in record.lines:  # message lines follow the naming line up to the next part of the traceback
         if line.number in speaking:
-            continue
-        before = [number for number in ends if number < line.number]
-        if not before or line.number - before[-1] > 40:
-            continue
-        between = [each for each in record.lines if before[-1] < each.number <= line.number]
-        if any(_is_machinery(each.message) for each in between):
-            continue
-        speaking[line.number] = speaking[before[-1]]
+            current, since = speaking[line.number], 0
+        elif current is not None:
+            since += 1
+            if since > MESSAGE_LINES or _is_machinery(line.message):
+                current = None
+            else:
+                speaking[line.number] = current
     return speaking
 
 

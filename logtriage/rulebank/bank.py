@@ -237,7 +237,9 @@ def _example(item: Any) -> Example:
             isinstance(part, str) for pair in captures.items() for part in pair
         ):
             return Example(item["line"], tuple(sorted(captures.items())))
-    raise ValueError(f"example {str(item)[:60]!r} is neither a text nor {{line, captures}} with quoted captures")
+    raise ValueError(
+        f"example {str(item)[:60]!r} is neither a text nor {{line, captures}} with quoted captures"
+    )
 
 
 def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
