@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import logtriage
 from logtriage.diagnose.advice import mitigations, restart
+from logtriage.diagnose.citation import cite
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.story import attempts, chain, summary, timeline
 from logtriage.intake.folder import Inventory
@@ -15,12 +16,12 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.summary import Summary
-from logtriage.model import Evidence, SourceRole, Unreadable
+from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,
     Alternative,
     Checkpoint,
-    CitedLine,
+    ClockOffsetOut,
     CulpritsOut,
     Indication,
     Job,
@@ -38,22 +39,6 @@ from logtriage.rulebank.rule import Mark, Role
 from logtriage.taxonomy import taxonomy
 
 MOST_SYMPTOMS = 12
-
-
-def cite(evidence: Evidence) -> CitedLine:
-    line = evidence.line
-    return CitedLine(
-        file=line.file,
-        line=line.number,
-        offset=line.offset,
-        text=line.text,
-        time=iso_time(line.time),
-        rank=line.rank,
-        host=line.host,
-        attempt=line.attempt,
-        rule=evidence.rule,
-        why=evidence.why,
-    )
 
 
 def compose(
@@ -84,13 +69,13 @@ def compose(
         confidence=decision.confidence,
         summary=summary(findings, decision),
         culprits=culprits,
-        evidence=tuple(cite(each) for each in decision.evidence),
+        evidence=tuple(cite(each, findings) for each in decision.evidence),
         action=kind.action,
         restart=restart(decision, findings),
         mitigations=mitigations(decision, findings),
         alternatives=tuple(
             Alternative(
-                failure_type=name, confidence=value, evidence=tuple(cite(each) for each in evidence)
+                failure_type=name, confidence=value, evidence=tuple(cite(each, findings) for each in evidence)
             )
             for name, value, evidence in decision.alternatives
         ),
@@ -169,6 +154,10 @@ def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
         attempts=max(1, len(numbers)),
         frameworks=tuple(name for name, _ in frameworks.most_common()),
         outcome=decision.outcome,  # type: ignore[arg-type]
+        clock_offsets=tuple(
+            ClockOffsetOut(file=each.file, seconds=round(each.seconds, 3), reason=each.reason)
+            for each in findings.offsets.values()
+        ),
         last_step=step.step if step else None,
         last_checkpoint=Checkpoint(
             step=int(number) if number and number.isdigit() else None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from logtriage.diagnose.citation import cite
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.offline import decide
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import group, untangle
 from logtriage.localize.findings import Findings
-from logtriage.report.document import Attempt, ChainStep, CitedLine, CulpritsOut, TimelineEntry, iso_time
+from logtriage.report.document import Attempt, ChainStep, CulpritsOut, TimelineEntry, iso_time
 from logtriage.rulebank.bank import Bank
 from logtriage.taxonomy import taxonomy
 
@@ -165,27 +168,13 @@ def attempts(findings: Findings, bank: Bank) -> tuple[Attempt, ...]:
                 title=decision.title,
                 confidence=decision.confidence,
                 culprits=CulpritsOut(ranks=decision.culprits.ranks, hosts=decision.culprits.hosts),
-                evidence=tuple(
-                    CitedLine(
-                        file=each.line.file,
-                        line=each.line.number,
-                        offset=each.line.offset,
-                        text=each.line.text,
-                        time=iso_time(each.line.time),
-                        rank=each.line.rank,
-                        rule=each.rule,
-                        why=each.why,
-                    )
-                    for each in decision.evidence[:2]
-                ),
+                evidence=tuple(cite(each, findings) for each in decision.evidence[:2]),
             )
         )
     return tuple(found)
 
 
 def _only(findings: Findings, members: list[Candidate], bank: Bank) -> Findings:
-    from dataclasses import replace
-
     return replace(
         findings, candidates=tuple(members), cascade=untangle(group(members, bank.explains)), slowness=None
     )

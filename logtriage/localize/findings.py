@@ -12,8 +12,9 @@ from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
+from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
-from logtriage.model import SourceRole
+from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.rulebank.bank import Bank
 
 
@@ -29,6 +30,13 @@ class Findings:
     cascade: Cascade
     outcome: Outcome
     slowness: Slowness | None
+    offsets: dict[str, ClockOffset]  # by file, where its clock differs from the job's axis
+
+    def time(self, line: Line) -> float | None:
+        """A line's time on the job's axis."""
+        if line.time is None or line.file not in self.offsets:
+            return line.time
+        return line.time + self.offsets[line.file].seconds
 
 
 def find(scene: Scene, bank: Bank) -> Findings:
@@ -37,6 +45,8 @@ def find(scene: Scene, bank: Bank) -> Findings:
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     candidates = gather_candidates(scene, progress, topology, exits)
+    offsets = clock_offsets(progress, candidates, bank.explains)
+    candidates = aligned(candidates, offsets)
     final = final_attempt(candidates, scene)
     cascade = untangle(group(final, bank.explains))
     broken = _broken_before(candidates, final, cascade, bank)
@@ -51,6 +61,7 @@ def find(scene: Scene, bank: Bank) -> Findings:
         cascade=cascade,
         outcome=judge(scene, progress, exits),
         slowness=slowness(progress),
+        offsets=offsets,
     )
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,8 +116,9 @@ def _bytes_of(path: Path) -> bytes:
 def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
     name = path.name
     try:
-        root = yaml.compose(content, Loader=YAML_LOADER)
-        document = yaml.load(content, Loader=YAML_LOADER)
+        loader = YAML_LOADER(content)  # read once: the nodes know their lines, the document is built of them
+        root = loader.get_single_node()
+        document = loader.construct_document(root) if root is not None else None
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not a YAML file"
@@ -309,15 +310,16 @@ def _rule_from_cache(entry: dict[str, Any]) -> Rule:
 def _keep(bank: Bank) -> None:
     """Write the cache; a full or read-only disk only costs the time that it would have saved."""
     path = _cache_file(bank.version)
+    names = [field.name for field in fields(Rule)]
     document = {
-        "rules": [asdict(rule) for rule in bank.rules],
+        "rules": [{name: getattr(rule, name) for name in names} for rule in bank.rules],
         "explains": {cause: sorted(effects) for cause, effects in bank.explains.items()},
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for old in path.parent.glob("bank-*.json"):
             old.unlink(missing_ok=True)
-        content = json.dumps(document, ensure_ascii=True).encode()
+        content = json.dumps(document, ensure_ascii=True, default=asdict).encode()
         with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
         Path(file.name).replace(path)
