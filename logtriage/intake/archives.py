@@ -26,6 +26,8 @@ from logtriage.intake.compression import CHUNK, GROWTH_FLOOR, MOST_GROWTH, Strea
 
 MOST_MEMBERS = 20_000
 MOST_BYTES = 64 << 30
+# What file systems allow; longer names in an archive are an attack on whoever reads them.
+_LONGEST_NAME, _LONGEST_PART = 4096, 255
 # The disk that takes the copy shall not be filled to the brim.
 _SPARE_DISK = 512 << 20
 _STALE_SECONDS = 24 * 3600
@@ -203,7 +205,7 @@ def _index_tar(path: Path) -> Archive:
                     if info.isdir() or info.islnk():
                         continue  # a hard link repeats a member that is there already
                     if name is None:
-                        unreadable.append((shown_name(info.name), "its name leads out of the archive"))
+                        unreadable.append(_misnamed(info.name))
                     elif info.issym():
                         if _leads_out(info.name, info.linkname):
                             unreadable.append((name, "a link that leads out of the archive"))
@@ -247,7 +249,7 @@ def _index_zip(path: Path) -> Archive | None:
             break
         name = _clean(info.filename)
         if name is None:
-            unreadable.append((shown_name(info.filename), "its name leads out of the archive"))
+            unreadable.append(_misnamed(info.filename))
         elif (info.external_attr >> 16) & 0o170000 == 0o120000:
             unreadable.append((name, "a link: not followed"))
         elif info.flag_bits & 1:
@@ -288,9 +290,19 @@ def _zip_directory_size(path: Path) -> int:
 
 
 def _clean(name: str) -> str | None:
-    """A member's name without leading `./` and `/`; None if it climbs out with `..`."""
+    """A member's name without leading `./` and `/`; None if it climbs out with `..` or is too long."""
+    if len(name) > _LONGEST_NAME:
+        return None
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
-    return shown_name("/".join(parts)) if parts and ".." not in parts else None
+    if not parts or ".." in parts or max(map(len, parts)) > _LONGEST_PART:
+        return None
+    return shown_name("/".join(parts))
+
+
+def _misnamed(name: str) -> tuple[str, str]:
+    if len(name) > _LONGEST_PART:
+        return shown_name(name[:_LONGEST_PART]) + "…", "its name is too long"
+    return shown_name(name), "its name leads out of the archive"
 
 
 def _leads_out(name: str, target: str) -> bool:

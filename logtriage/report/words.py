@@ -98,7 +98,7 @@ def shortened(text: str, width: int) -> tuple[str, list[tuple[int, int]]]:
     width = max(width, 8)
     start = 0
     if len(text) > 8 * width:
-        first = next(iter(telling_spans(text[:100_000])), (0, 0))
+        first = next(iter(telling_spans(text[:16_000])), (0, 0))
         start = max(0, first[0] - width)
     shown = visible(text[start : start + 8 * width])
     more_before, more_after = start > 0, len(text) > start + 8 * width
