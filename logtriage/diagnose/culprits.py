@@ -35,7 +35,9 @@ def blame(
     if root.failure_type in VICTIMS_SPEAK:
         return Culprits(), "those who complain are the victims"
     if root.failure_type.startswith("scheduler."):
-        return Culprits(), ""  # the node that a scheduler's notice names is where it was written
+        # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
+        pods = {each.host for each in members if each.source_role is SourceRole.KUBERNETES and each.host}
+        return Culprits(hosts=tuple(sorted(pods)) if len(pods) == 1 else ()), ""
     machine = root.failure_type.startswith(_OF_A_MACHINE)
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)
@@ -43,18 +45,22 @@ def blame(
     told = ""
     if machine and (not ranks or kernel):
         below = _ranks_under(root, candidates, exits, topology, hosts)
-        if below and len(below) * 2 <= max(len(topology.ranks), 2):
+        if below and len(below) * 2 <= max(topology.size, 2):
             ranks = below
     raised = {id(each.record) for each in members if each.record is not None}
-    if not ranks and not machine and len(raised) < 2:
-        # One traceback without a name: of the process that ended by itself.
-        ranks = _ended_by_themselves(exits, topology)
-    known = topology.ranks
-    everyone = bool(ranks) and len(known) > 1 and len(ranks) * 2 > len(known) and not (machine and hosts)
-    if everyone and len(ranks) < len(known) and len(known) <= 4 and not _shares_a_program(root):
+    if not ranks and not machine:
+        # Tracebacks without a name: of the processes that ended by themselves, if there are as many.
+        closed = any(
+            each.role is Role.SYMPTOM and each.failure_type == "process.killed" for each in candidates
+        )
+        own = _ended_by_themselves(exits, topology, others_closed=closed)
+        ranks = own if len(raised) in (0, 1, len(own)) else set()
+    size = topology.size
+    everyone = bool(ranks) and size > 1 and len(ranks) * 2 > size and not (machine and hosts)
+    if everyone and len(ranks) < size <= 4 and not _shares_a_program(root):
         everyone = False  # three of four ranks by chance is still telling in a tiny job
     if everyone:
-        told = "all ranks show it alike" if len(ranks) == len(known) else "most ranks show it"
+        told = "all ranks show it alike" if len(ranks) == size else "most ranks show it"
         ranks = set()
     elif ranks:
         told = f"seen on rank {', '.join(map(str, sorted(ranks)))}"
@@ -63,7 +69,7 @@ def blame(
     if not hosts and machine and len(topology.hosts) == 1:
         hosts = set(topology.hosts)
     if machine and hosts:
-        on_them = {rank for rank in ranks if topology.host_of_rank.get(rank) in (*hosts, None)}
+        on_them = {rank for rank in ranks if topology.host_of_rank.get(rank) in (*hosts, None)} or ranks
         whole = {rank for rank, host in topology.host_of_rank.items() if host in hosts}
         ranks = on_them if on_them != whole or len(whole) < 4 else set()
     if len(topology.hosts) > 1 and len(hosts) == len(topology.hosts):
@@ -93,13 +99,20 @@ def _first_ranks(members: Iterable[Candidate]) -> set[int]:
 
 def _hosts(members: Sequence[Candidate], topology: Topology) -> set[str]:
     """The writers' hosts; where most writers point at one peer, that peer (Aegis, NSDI'25: RootDiag)."""
-    hosts = {each.host for each in members if each.host is not None}
-    peers = Counter(
-        topology.host_of_address.get(peer.split("<")[0].rsplit(":", 1)[0], "")
+    times = [each.time for each in members if each.time is not None and each.host is not None]
+    first = min(times, default=None)
+    hosts = {
+        each.host
         for each in members
-        if (peer := each.capture("peer"))
-    )
-    peers.pop("", None)
+        if each.host is not None
+        and (first is None or each.time is None or each.time <= first + TOGETHER_SECONDS)
+    }
+    known = {*topology.hosts, *hosts}
+    peers: Counter[str] = Counter()
+    for each in members:
+        name = (each.capture("peer") or "").split("<")[0].rsplit(":", 1)[0]
+        if host := topology.host_of_address.get(name, name if name in known else ""):
+            peers[host] += 1
     if peers and len(hosts) > 1:
         (top, votes), *_ = peers.most_common(1)
         others = {each.host for each in members if each.host not in (None, top)}
@@ -144,7 +157,9 @@ def _ranks_under(
     return struck or _ended_by_themselves(exits, topology) - waited
 
 
-def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
+def _ended_by_themselves(
+    exits: Sequence[Exit], topology: Topology, *, others_closed: bool = False
+) -> set[int]:
     """Ranks that ended on their own while the launcher had to end others (SIGTERM, SIGKILL after it)."""
     own: set[int] = set()
     closed: set[int] = set()
@@ -155,9 +170,14 @@ def _ended_by_themselves(exits: Sequence[Exit], topology: Topology) -> set[int]:
         if rank is None or each.code == 0:
             continue
         (closed if each.code == -15 else own).add(rank)
-    known = len(topology.ranks | own | closed)
+    killed = {each.rank for each in exits if each.code == -9 and each.rank is not None}
+    if own - killed:  # a kill beside an exit of its own is how the rest was taken down
+        closed |= own & killed
+        own -= killed
+    known = max(topology.size, len(topology.ranks | own | closed), 2 if others_closed else 0)
     claimed = {each.rank for each in exits if each.claimed_root and each.rank is not None}
-    if own and (closed or len(own) < known or own == claimed) and len(own) * 2 <= max(known, 2):
+    alone = bool(closed) or others_closed or len(own) < known or own == claimed
+    if own and alone and len(own) * 2 <= max(known, 2):
         return own
     return set()
 

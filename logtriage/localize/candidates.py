@@ -59,9 +59,13 @@ def gather_candidates(
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
         rank = None if service else topology.rank(sign.line, sign.rank)
+        if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
+            rank = int(spoken[1])
         if rank is None and sign.raised is not None:
             rank = introduced[sign.line.file].get(sign.line.number)
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
+            host = None
         own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith("kernel.")
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
@@ -179,6 +183,12 @@ def _refined(sign: Sign) -> str:
         if not any(other.search(each) for each in inner):
             return meant
     return failure_type
+
+
+# An exception that begins with its own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`.
+_SPEAKER = re.compile(
+    r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
+)
 
 
 # What Slurm's daemons write into a step's output is labelled with a task, but no rank said it.
@@ -339,6 +349,8 @@ def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
     for other in all_:
         if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
             continue
+        if other.failure_type == "collective.timeout":
+            return candidate  # a watchdog's abort
         if candidate.rank is None or other.rank is None or other.rank == candidate.rank:
             return candidate
     return replace(candidate, strength=Strength.LIKELY)

@@ -115,6 +115,34 @@ class Suspects:
     sure: bool = True  # False: only an oddity, which a process that plainly ended first outweighs
 
 
+# How messages name the rank that did not come: the peer in FaultDiag's errors, Horovod's and gloo's lists.
+_ACCUSED = re.compile(
+    r"remote rank: ?\[?(?P<a>\d{1,7})\b|\bdst_rank ?\[(?P<b>\d{1,7})\]|"
+    r"/task:(?P<c>\d{1,7}) (?:has been set to ERROR|is (?:unavailable|lost)|heartbeat timeout)|"
+    r"\bRanks? (?P<d>\d{1,7}(?:, ?\d{1,7})*) failed to pass monitoredBarrier|"
+    r"\b[Mm]issing ranks?:? ?\[?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
+)
+
+
+def accused(scene: Scene) -> set[int]:
+    """Ranks that other ranks' messages name as absent; empty where the messages disagree."""
+    votes: Counter[frozenset[int]] = Counter()
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+            continue
+        for line in reading.lines:
+            text = line.text[:2048]
+            if "rank" not in text and "Rank" not in text and "/task:" not in text:
+                continue
+            for found in _ACCUSED.finditer(text):
+                ranks = next(group for group in found.groups() if group)
+                votes[frozenset(int(rank) for rank in ranks.split(",") if rank.strip())] += 1
+    if not votes:
+        return set()
+    (most, count), *_ = votes.most_common(1)
+    return set(most) if count * 2 > sum(votes.values()) else set()
+
+
 def silent_ranks(
     candidates: Iterable[Candidate], topology: Topology, progress: Progress, scene: Scene
 ) -> Suspects | None:
@@ -123,12 +151,17 @@ def silent_ranks(
     None where all ranks complain alike, where most are silent (their logs are then simply not here), or
     where the job's ranks are not known.
     """
+    named = accused(scene)
+    if named and len(named) * 3 <= max(topology.size, 3):
+        return Suspects(tuple(sorted(named)), "is the one that its peers name")
     complaining = {
         each.rank
         for each in candidates
-        if each.rank is not None and each.failure_type.startswith("collective.")
+        if each.rank is not None and each.failure_type.startswith(("collective.", "network.rendezvous"))
     }
     known = set(topology.ranks)
+    if len(complaining) * 2 > topology.size:
+        known |= set(range(topology.size))  # the numbers of the others tell of ranks that wrote nothing
     if not complaining or len(known) < 2:
         return None
     silent = known - complaining

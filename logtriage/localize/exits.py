@@ -103,12 +103,14 @@ def gather_exits(scene: Scene) -> list[Exit]:
         )
     for reading in scene.readings:
         exits += _failure_blocks(reading.lines)
+    tasks = [each for reading in scene.readings for each in _tasks(reading.lines)]
     best: dict[tuple[str, int], Exit] = {}
     for each in exits:  # one line is one exit: the report that knows the rank
         known = best.get((each.line.file, each.line.number))
         if known is None or (known.rank is None and each.rank is not None):
             best[each.line.file, each.line.number] = each
-    return list(best.values())
+    told_by_tasks = {(each.line.file, each.line.number) for each in tasks}
+    return [*(each for place, each in best.items() if place not in told_by_tasks), *tasks]
 
 
 # Whose end a sentence reports, where its rule does not capture it: `Global rank 3 (PID 208868) exited …`.
@@ -119,6 +121,31 @@ _PID = re.compile(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
 def _named(pattern: re.Pattern[str], text: str) -> int | None:
     found = {int(number) for number in pattern.findall(text[:1000])}
     return found.pop() if len(found) == 1 else None
+
+
+_TASKS = re.compile(
+    r"srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]{1,400}): "
+    r"(?P<how>Exited with exit code (?P<code>\d{1,3})|Killed|Terminated|Aborted|Segmentation fault|Bus error)"
+)
+_HOW = {"Killed": -9, "Terminated": -15, "Aborted": -6, "Segmentation fault": -11, "Bus error": -7}
+MOST_TASKS = 4_096
+
+
+def _tasks(lines: Iterable[Line]) -> Iterable[Exit]:
+    """One exit for each task of `srun: error: gpu-3: tasks 4-7: Exited with exit code 1`."""
+    for line in lines:
+        if "srun: error:" not in line.text or (told := _TASKS.search(line.text[:1000])) is None:
+            continue
+        code = decode(int(told["code"])) if told["code"] else _HOW[told["how"]]
+        count = 0
+        for part in told["tasks"].split(","):
+            first, _, last = part.partition("-")
+            if not first.isdigit() or len(first) > 7 or (last and (not last.isdigit() or len(last) > 7)):
+                continue
+            for rank in range(int(first), min(int(last or first), int(first) + MOST_TASKS) + 1):
+                count += 1
+                if count <= MOST_TASKS:
+                    yield Exit(line=line, code=code, rank=rank, host=told["host"])
 
 
 def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:

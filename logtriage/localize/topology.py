@@ -36,14 +36,28 @@ class Topology:
     hosts: tuple[str, ...]
     world_size: int | None
     host_of_address: dict[str, str]
+    labelled: frozenset[str]  # files whose lines begin with `[w-3]` and the like
+
+    @property
+    def size(self) -> int:
+        """How many ranks the job has at least: a rank 8 implies the ranks 0 to 7."""
+        return max(self.world_size or 0, len(self.ranks), max(self.ranks, default=-1) + 1)
 
     def rank(self, line: Line, named: int | None = None) -> int | None:
         """The global rank that wrote a line; `named` is what the message says of its writer."""
         if line.file in self.rank_of_file:
             return self.rank_of_file[line.file]
-        return line.rank if line.rank is not None else named
+        if line.rank is not None:
+            return line.rank
+        if (tag := _MPI_TAG.search(line.text[:80])) is not None:
+            return int(tag[1])
+        if line.file in self.labelled and (label := _LABEL.match(line.text[:40])) is not None:
+            return int(label[1])
+        return named
 
     def host(self, line: Line, rank: int | None = None) -> str | None:
+        if rank is not None and rank in self.host_of_rank and _MPI_TAG.search(line.text[:80]):
+            return self.host_of_rank[rank]  # mpirun gathers the output of all hosts in one file
         if line.host:
             return self.host_of_address.get(line.host, line.host)
         if line.file in self.host_of_file:
@@ -87,6 +101,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             continue
         for line in reading.lines:
             rank = whole_file if whole_file is not None else line.rank
+            if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
+                rank = int(tag[1])
             if rank is None:
                 continue
             ranks.add(rank)
@@ -113,6 +129,14 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for host in host_of_rank.values():
         hosts[host] += 1
     told = (sign.hit.capture("world_size") for sign in scene.context)
+    host_of_file = {
+        source.file: source.host for source in scene.sources if source.host and source.host not in _NO_HOSTS
+    }
+    for source in scene.sources:  # a file named after a host that other lines know
+        if source.file not in host_of_file:
+            words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
+            if len(named := words & set(hosts)) == 1:
+                host_of_file[source.file] = named.pop()
     sizes = [int(size) for size in told if size and size.isdigit()]
     world = max(sizes, default=None)
     addresses: dict[str, str] = {}
@@ -126,13 +150,31 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     return Topology(
         host_of_rank=host_of_rank,
         rank_of_file=rank_of_file,
-        host_of_file={source.file: source.host for source in scene.sources if source.host},
+        host_of_file=host_of_file,
         rank_of_pid=pids,
         ranks=frozenset(ranks),
         hosts=tuple(sorted(hosts)),
         world_size=world,
         host_of_address=addresses,
+        labelled=_labelled(scene),
     )
+
+
+_NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
+_MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
+_LABEL = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
+
+
+def _labelled(scene: Scene) -> frozenset[str]:
+    """Files whose lines begin with a bracketed worker number; a label repeats, an enumeration does not."""
+    found = []
+    for reading in scene.readings:
+        labels = Counter(
+            label[1] for line in reading.lines[:2000] if (label := _LABEL.match(line.text[:40])) is not None
+        )
+        if len(labels) > 1 and sum(labels.values()) * 3 >= len(reading.lines[:2000]):
+            found.append(reading.source.file)
+    return frozenset(found)
 
 
 _MAP = re.compile(r"global_rank_mapping=")
