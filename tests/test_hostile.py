@@ -7,13 +7,19 @@ import random
 import string
 import tarfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from logtriage.intake.folder import discover
+from logtriage.intake.reading import Extent, read_closely
 from logtriage.mining import templates
+from logtriage.mining.summary import MOST_CAPTURES, Scanner
 from logtriage.mining.templates import OTHER, TemplateMiner
+from logtriage.model import SourceRole
+from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.matcher import Matcher
 
 
 def _unlike_lines(number: int) -> list[str]:
@@ -52,3 +58,23 @@ def test_a_member_with_an_endless_name_is_named_in_short_and_not_studied(tmp_pat
     assert [source.file for source in inventory.sources] == ["logs.tar/good.log"]
     (lost,) = inventory.unreadable
     assert "name is too long" in lost.reason and len(lost.file) < 300
+
+
+def test_errors_that_are_all_different_take_bounded_time_and_memory() -> None:
+    lines = [f"[rank{rank}]: ValueError: {words}" for rank, words in enumerate(_unlike_lines(30_000))]
+    summary = Scanner(Matcher(load_bank())).scan_piece("\n".join(lines).encode(), SourceRole.WORKER)
+    per_rule = Counter(rule for rule, _ in summary.hits)
+    assert max(per_rule.values()) <= MOST_CAPTURES + 1
+    seen = sum(sightings.count for (rule, _), sightings in summary.hits.items() if "value" in rule)
+    assert seen + summary.unmatched >= len(lines) > seen > 0
+
+
+def test_a_million_empty_lines_are_not_all_read_closely(tmp_path: Path) -> None:
+    content = b"ValueError: first\n" + b"\n" * 400_000 + b"ValueError: last\n"
+    (tmp_path / "a.log").write_bytes(content)
+    inventory = discover(tmp_path)
+    extent = Extent(len(content), content.count(b"\n"), ())
+    (reading,) = read_closely(tmp_path, inventory.sources, [extent])
+    assert len(reading.lines) < 120_000 and not reading.whole
+    assert reading.lines[0].text == "ValueError: first" and reading.lines[-1].text == "ValueError: last"
+    assert reading.lines[-1].number == 400_002

@@ -27,6 +27,7 @@ BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last li
 AFTER_BYTES = 4 << 10
 SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
 JOB_BYTES = 4 << 20  # all windows of a job together; shared out among its files
+LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class Extent:
     lines: int
     places: tuple[tuple[int, int], ...]  # (line, offset), most telling first
 
+    @property
+    def weight(self) -> int:
+        """What reading all of it would cost, in bytes of ordinary lines."""
+        return max(self.bytes, self.lines * LINE_BYTES)
+
 
 def read_closely(
     root: Path, sources: Sequence[Source], extents: Sequence[Extent], *, year: int | None = None
@@ -53,7 +59,7 @@ def read_closely(
     """Read each source as closely as the job's budget allows (see the constants of this module)."""
     if year is None:
         year = _year(root, sources, extents)
-    small = sum(extent.bytes for extent in extents if extent.bytes <= WHOLE_BYTES)
+    small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
     whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
     budget = JOB_BYTES // max(1, len(sources))
     taken = [
@@ -73,7 +79,7 @@ def read_closely(
             if block
             for line in reader.read_block(block, first, start)
         ]
-        readings.append(Reading(source, tuple(lines), extent.bytes <= whole_limit))
+        readings.append(Reading(source, tuple(lines), extent.weight <= whole_limit))
     return readings
 
 
@@ -99,9 +105,9 @@ def _blocks(
     root: Path, source: Source, extent: Extent, whole_limit: int, budget: int
 ) -> list[tuple[tuple[int, int], bytes]]:
     """The bytes to read of a file: ((offset, number of the first line), bytes), each from a line's start."""
-    if extent.bytes <= whole_limit:
+    if extent.weight <= whole_limit:
         return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-    windows = _windows(extent, max(budget, 32 << 10))
+    windows = _windows(extent, max(1024, max(budget, 32 << 10) * extent.bytes // extent.weight))
     found = []
     blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
     for (start, _, line, offset), block in zip(windows, blocks, strict=True):

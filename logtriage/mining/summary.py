@@ -37,6 +37,8 @@ KEPT_LAST = 64
 MOST_KEYS = 200_000  # distinct shapes of one file; later new ones are counted as left out
 QUIET_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a piece are matched …
 QUIET_LAST = 64  # … and the last, enough for one of each rank
+MOST_CAPTURES = 4_000  # different captures of one rule that are told apart in a file
+MOST_MATCHED = 20_000  # kinds of lines that call the same rules, matched in one piece
 ESCAPED_FIRST = 48  # lines of a shape with escaped text that decide whether it is quiet, at either end
 
 
@@ -90,6 +92,8 @@ class Summary:
     keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Sightings] = field(default_factory=dict)
     left_out: int = 0  # lines whose shape was not kept
+    unmatched: int = 0  # lines that were not matched, since too many different ones called the same rules
+    captured: Counter[str] = field(default_factory=Counter)  # different captures of each rule in `hits`
 
     def append(self, later: Summary) -> None:
         """Join the summary of what follows directly after this one."""
@@ -109,14 +113,32 @@ class Summary:
             else:
                 self.left_out += count.count
         for hit_key, sightings in later.hits.items():
-            known = self.hits.setdefault(hit_key, Sightings(0, [], []))
+            known = self._sightings(hit_key)
             extra = sightings.count - len(sightings.places())
             for place in map(shifted, sightings.places()):
                 known.add(place)
             known.count += extra
         self.left_out += later.left_out
+        self.unmatched += later.unmatched
         self.lines += later.lines
         self.bytes += later.bytes
+
+    def _sightings(self, hit_key: HitKey) -> Sightings:
+        """Those of a rule and its captures; beyond the bound, those of the rule alone."""
+        known = self.hits.get(hit_key)
+        if known is None:
+            rule, captures = hit_key
+            if captures and self.captured[rule] >= MOST_CAPTURES:
+                hit_key = rule, ()
+            elif captures:
+                self.captured[rule] += 1
+            known = self.hits.setdefault(hit_key, Sightings(0, [], []))
+        return known
+
+    def saw(self, hit: Hit, place: Place) -> None:
+        """Note where a rule was hit; captures tell causes and symptoms apart, not the rest."""
+        loud = hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
+        self._sightings((hit.rule.id, hit.captures if loud else ())).add(place)
 
 
 class Scanner:
@@ -181,13 +203,17 @@ class Scanner:
                 if text in called:
                     found.setdefault((keys[index], called[text]), []).append(index)
             hits: list[tuple[int, Hit]] = []
+            matched: Counter[Called] = Counter()
             for (_, rules), indices in found.items():
-                hits += self._match_lines(indices, line, where, rules)
+                # Of a like kind of line as of a storm: the first are told apart, more of them tell no more.
+                if matched[rules] < MOST_MATCHED:
+                    hits += self._match_lines(indices, line, where, rules)
+                    matched[rules] += 1
+                else:
+                    summary.unmatched += len(indices)
             hits.sort(key=lambda item: item[0])
             for index, hit in hits:
-                loud = hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
-                hit_key = (hit.rule.id, hit.captures if loud else ())
-                summary.hits.setdefault(hit_key, Sightings(0, [], [])).add(place(index))
+                summary.saw(hit, place(index))
         return summary
 
     def _call(self, text: bytes) -> Called:
