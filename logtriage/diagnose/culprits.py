@@ -11,7 +11,7 @@ from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
 from logtriage.localize.topology import Topology
 from logtriage.model import Culprits, SourceRole
-from logtriage.rulebank.rule import Role
+from logtriage.rulebank.rule import Role, Strength
 
 # Types that only victims report: who writes the line is never where it began.
 VICTIMS_SPEAK = ("collective.timeout", "collective.remote_error", "network.rendezvous")
@@ -36,9 +36,15 @@ def blame(
         return Culprits(), "those who complain are the victims"
     if root.failure_type.startswith("scheduler."):
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
-        pods = {each.host for each in members if each.source_role is SourceRole.KUBERNETES and each.host}
+        pods = {
+            each.host
+            for each in members
+            if each.host and (each.source_role is SourceRole.KUBERNETES or _is_cloud(each))
+        }
         return Culprits(hosts=tuple(sorted(pods)) if len(pods) == 1 else ()), ""
     machine = root.failure_type.startswith(_OF_A_MACHINE)
+    if root.failure_type == "network.infiniband":  # the port that fails, before the peers that notice
+        members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)
     ranks = _first_ranks(members)
@@ -76,6 +82,10 @@ def blame(
         hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _is_cloud(candidate: Candidate) -> bool:
+    return candidate.rule is not None and candidate.rule.id.startswith("cloud.")
 
 
 def _shares_a_program(root: Group) -> bool:
@@ -154,7 +164,8 @@ def _ranks_under(
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.host_of_rank.get(each.rank, each.host) in (*hosts, None))
     }
-    return struck or _ended_by_themselves(exits, topology) - waited
+    own = _ended_by_themselves(exits, topology) - waited
+    return own if own and own < {each.rank for each in exits if each.rank is not None} else struck or own
 
 
 def _ended_by_themselves(

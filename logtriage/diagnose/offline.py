@@ -21,7 +21,7 @@ def decide(findings: Findings) -> Decision:
             return quiet
     if root is None:
         return died_first(findings, ()) or undecided(findings)
-    if root.failure_type in CONSEQUENCES or root.failure_type == "collective.desync":
+    if root.failure_type in CONSEQUENCES or root.failure_type in ("collective.desync", "collective.init"):
         deeper = behind_a_consequence(findings, root)
         if deeper is not None:
             return deeper

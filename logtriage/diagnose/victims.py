@@ -9,7 +9,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.cascade import CONSEQUENCES, Group
-from logtriage.localize.collectives import mismatch, odd_words, silent_ranks, waits
+from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
 from logtriage.model import Culprits, Evidence, SourceRole
@@ -40,6 +40,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             return slow_job(findings, slow, tuple(root.members[:3]))
     if root.failure_type == "collective.desync":
         return None
+    if root.failure_type == "collective.init" and not accused(findings.scene):
+        return None  # a communicator that fails on its own is no victim
     if root.failure_type.startswith("process.") and root.ranks:
         return None  # the process that died is named
     suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)

@@ -265,6 +265,9 @@ def _from_name(base: str, facts: _Facts) -> None:
             facts.rank = int(found["task"])
 
 
+_MANY = re.compile(r"(?i)^(?:nodes|hosts|machines|servers)$")  # all_nodes.log is of no one machine
+
+
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
     for pattern in (_MACHINE_FIRST, _MACHINE_LAST):
         if (found := pattern.match(stem)) and _looks_like_host(found["host"]):
@@ -289,7 +292,7 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     if (found := _SLURM_HOST.match(base)) and (base.startswith("slurm") or _HOST_NAME.match(found["host"])):
         return found["host"]
     found = _HOST_PART.search(stem)
-    return found["host"] if found else None
+    return found["host"] if found and not _MANY.match(found["host"]) else None
 
 
 _NO_HOST = re.compile(rf"{OTHER_WORD.pattern}|(?:^|[-_.])(?:{_MACHINE_LOG})$")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.exits import Exit, describe
+from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.topology import Topology
@@ -53,6 +54,7 @@ def gather_candidates(
     """All candidates of a job in file order: rule hits (one a line, one a traceback) and process exits."""
     found: list[Candidate] = []
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
+    pods = gather_pods(scene.readings)
     introduced = {reading.source.file: _introduced_ranks(reading) for reading in scene.readings}
     for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
@@ -60,13 +62,15 @@ def gather_candidates(
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
         rank = None if service else topology.rank(sign.line, sign.rank)
         if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
-            rank = int(spoken[1])
+            rank = int(spoken[1] or spoken[2])
         if rank is None and sign.raised is not None:
             rank = introduced[sign.line.file].get(sign.line.number)
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
             host = None
         own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith("kernel.")
+        if host is None and sign.source.role is SourceRole.KUBERNETES:
+            host = pods.host(sign.line)
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
         found.append(
@@ -188,6 +192,7 @@ def _refined(sign: Sign) -> str:
 # An exception that begins with its own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`.
 _SPEAKER = re.compile(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
+    r"| on /job:worker/replica:\d+/task:(\d{1,6})/device"
 )
 
 

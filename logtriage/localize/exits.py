@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
@@ -109,6 +109,9 @@ def gather_exits(scene: Scene) -> list[Exit]:
         known = best.get((each.line.file, each.line.number))
         if known is None or (known.rank is None and each.rank is not None):
             best[each.line.file, each.line.number] = each
+    if any(each.local_rank is not None for each in exits):
+        # Where a launcher speaks of local ranks, srun's tasks are launchers, one a node.
+        tasks = [replace(each, rank=None) for each in tasks]
     told_by_tasks = {(each.line.file, each.line.number) for each in tasks}
     return [*(each for place, each in best.items() if place not in told_by_tasks), *tasks]
 

@@ -36,6 +36,7 @@ class Topology:
     hosts: tuple[str, ...]
     world_size: int | None
     host_of_address: dict[str, str]
+    has_tasks: bool  # srun reported the ends of tasks by number
     labelled: frozenset[str]  # files whose lines begin with `[w-3]` and the like
 
     @property
@@ -51,6 +52,9 @@ class Topology:
             return line.rank
         if (tag := _MPI_TAG.search(line.text[:80])) is not None:
             return int(tag[1])
+        if self.has_tasks and (task := _TASK_LABEL.match(line.text[:16])) is not None:
+            number = int(task[1])
+            return number if number in self.ranks else named
         if line.file in self.labelled and (label := _LABEL.match(line.text[:40])) is not None:
             return int(label[1])
         return named
@@ -58,6 +62,8 @@ class Topology:
     def host(self, line: Line, rank: int | None = None) -> str | None:
         if rank is not None and rank in self.host_of_rank and _MPI_TAG.search(line.text[:80]):
             return self.host_of_rank[rank]  # mpirun gathers the output of all hosts in one file
+        if line.host is None and (said := _NCCL_HOST.search(line.text[:160])) is not None:
+            return said[1]
         if line.host:
             return self.host_of_address.get(line.host, line.host)
         if line.file in self.host_of_file:
@@ -85,6 +91,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     hosts: Counter[str] = Counter()
     pids: dict[tuple[str | None, int], int] = {}
     introduced: Counter[int] = Counter()
+    named_hosts: set[str] = set()
     rank_of_file = _global_ranks(scene.sources, exits)
     for reading in scene.readings:
         source = reading.source
@@ -99,6 +106,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             hosts[source.host] += 1
         if source.role not in _SPEAKING:
             continue
+        named_hosts.update({line.host for line in reading.lines if line.host})
         for line in reading.lines:
             rank = whole_file if whole_file is not None else line.rank
             if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
@@ -133,9 +141,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         source.file: source.host for source in scene.sources if source.host and source.host not in _NO_HOSTS
     }
     for source in scene.sources:  # a file named after a host that other lines know
-        if source.file not in host_of_file:
+        if source.file not in host_of_file and source.role in _SPEAKING:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
-            if len(named := words & set(hosts)) == 1:
+            if len(named := words & (set(hosts) | named_hosts)) == 1:
                 host_of_file[source.file] = named.pop()
     sizes = [int(size) for size in told if size and size.isdigit()]
     world = max(sizes, default=None)
@@ -156,12 +164,15 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         hosts=tuple(sorted(hosts)),
         world_size=world,
         host_of_address=addresses,
+        has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         labelled=_labelled(scene),
     )
 
 
 _NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
 _MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
+_TASK_LABEL = re.compile(r" {0,5}(\d{1,5}): \S")
+_NCCL_HOST = re.compile(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
 _LABEL = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
 
 

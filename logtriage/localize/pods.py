@@ -1,0 +1,48 @@
+"""Which pod, and which node under it, a line of kubectl's output speaks of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logtriage.intake.reading import Reading
+from logtriage.model import Line, SourceRole
+
+_ASSIGNED = re.compile(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
+_NAME = re.compile(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
+_NODE = re.compile(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
+_POD = re.compile(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """Nodes by pod, and of a `kubectl describe` file the pod that it describes."""
+
+    node_of_pod: dict[str, str]
+    pod_of_file: dict[str, str]
+
+    def host(self, line: Line) -> str | None:
+        """The node of the pod that a line speaks of, or the pod where its node is not told."""
+        found = _POD.search(line.text[:2000])
+        pod = (found["pod"] or found["row"]) if found else self.pod_of_file.get(line.file)
+        return self.node_of_pod.get(pod, pod) if pod else None
+
+
+def gather_pods(readings: Sequence[Reading]) -> Pods:
+    nodes: dict[str, str] = {}
+    described: dict[str, str] = {}
+    for reading in readings:
+        if reading.source.role is not SourceRole.KUBERNETES:
+            continue
+        current: str | None = None
+        for line in reading.lines:
+            text = line.text[:2000]
+            if found := _ASSIGNED.search(text):
+                nodes.setdefault(found["pod"], found["node"])
+            elif found := _NAME.match(text):
+                current = found["pod"]
+                described.setdefault(reading.source.file, current)
+            elif current is not None and (found := _NODE.match(text)):
+                nodes.setdefault(current, found["node"])
+    return Pods(nodes, described)
