@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import random
+import signal
 import string
+import subprocess
+import sys
 import tarfile
 import time
 from collections import Counter
@@ -78,3 +81,32 @@ def test_a_million_empty_lines_are_not_all_read_closely(tmp_path: Path) -> None:
     assert len(reading.lines) < 120_000 and not reading.whole
     assert reading.lines[0].text == "ValueError: first" and reading.lines[-1].text == "ValueError: last"
     assert reading.lines[-1].number == 400_002
+
+
+_ENDLESS_READING = """
+import sys, time
+from logtriage.apps.cli import main
+from logtriage.mining import survey
+survey.PARALLEL_BYTES = 1
+survey.pieces = lambda root, source: print("reading", flush=True) or time.sleep(60)
+sys.exit(main(["triage", "--offline", "--json", sys.argv[1] + "/verdict.json", "--workers", "2", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("sign", "status", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_triage_that_is_stopped_says_so_and_leaves_no_process(
+    tmp_path: Path, sign: signal.Signals, status: int, word: str
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.log").write_text("ValueError: x\n")
+    command = [sys.executable, "-c", _ENDLESS_READING, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"reading\n"
+        process.send_signal(sign)
+        # The pipes are closed only when every process that holds them is gone.
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors.decode()) == (status, f"logtriage: {word}\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.log", "b.log"]

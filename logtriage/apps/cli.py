@@ -6,7 +6,9 @@ Nothing but typer is imported up here, so that help appears at once; each comman
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from logtriage.mining.catalogue import TemplateRow
     from logtriage.report.document import Verdict
 
-WRONG_USAGE, NOTHING_READABLE, INTERRUPTED = 2, 3, 130
+WRONG_USAGE, NOTHING_READABLE, INTERRUPTED, TERMINATED = 2, 3, 130, 143
 MOST_FAULTS = 20
 MOST_TEMPLATES = 50
 # click's UsageError; whether it is click's own or typer's copy depends on the version of typer.
@@ -198,26 +200,38 @@ def version() -> None:
     answer(f"logtriage {__version__} (rules {load_bank().version}, taxonomy {taxonomy().version})\n")
 
 
+class _Terminated(BaseException):
+    """SIGTERM came: what was begun is undone on the way out, as for Ctrl-C."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise _Terminated
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; every error is one line on standard error."""
     _speak_utf8(None)
     if not (sys.argv[1:] if arguments is None else arguments):
         app(args=["--help"], prog_name="logtriage", standalone_mode=False)
         return WRONG_USAGE
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         status = app(
             args=None if arguments is None else list(arguments), prog_name="logtriage", standalone_mode=False
         )
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
+    except _Terminated:
+        status = TERMINATED
     except Exception as fault:
         if os.environ.get("LOGTRIAGE_DEBUG"):
             raise
         status, messages = _explained(fault)
         for message in messages:
             complain(message)
-    if status == INTERRUPTED:
-        complain("interrupted")
+    if status in (INTERRUPTED, TERMINATED):
+        complain("interrupted" if status == INTERRUPTED else "terminated")
     return status if isinstance(status, int) else 0
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -50,24 +54,44 @@ def survey(
             if progress is not None:
                 progress(source.file, done, total)
     else:
-        results = [(Summary(), None)] * len(sources)
-        # The largest files first, so that no core waits for one at the end.
-        order = sorted(range(len(sources)), key=lambda index: -sources[index].size)
-        with ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules),)) as pool:
-            futures = [(index, pool.submit(_scan_here, root, sources[index])) for index in order]
-            done = 0
-            for index, future in futures:
-                results[index] = future.result()
-                done += sources[index].size
-                if progress is not None:
-                    progress(sources[index].file, done, total)
+        results = _in_processes(count, root, sources, rules, progress)
     faults = tuple(
         Unreadable(source.file, fault) for source, (_, fault) in zip(sources, results, strict=True) if fault
     )
     return Survey(tuple(summary for summary, _ in results), faults)
 
 
-def _scan(scanner: Scanner, root: Path, source: Source) -> tuple[Summary, str | None]:
+_Scanned = tuple[Summary, str | None]
+
+
+def _in_processes(
+    count: int, root: Path, sources: Sequence[Source], rules: Sequence[Path], progress: Report | None
+) -> list[_Scanned]:
+    """What `_scan` finds in each source. Whatever ends this call early ends the processes as well."""
+    results: list[_Scanned] = [(Summary(), None)] * len(sources)
+    total = sum(source.size for source in sources)
+    done = 0
+    # The largest files first, so that no core waits for one at the end.
+    order = sorted(range(len(sources)), key=lambda index: -sources[index].size)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules), os.getpid()))
+    try:
+        futures = [(index, pool.submit(_scan_here, root, sources[index])) for index in order]
+        for index, future in futures:
+            results[index] = future.result()
+            done += sources[index].size
+            if progress is not None:
+                progress(sources[index].file, done, total)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
+    return results
+
+
+def _scan(scanner: Scanner, root: Path, source: Source) -> _Scanned:
     """A file's summary and, when its end could not be read, the reason: what was readable counts."""
     whole = Summary()
     # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
@@ -85,12 +109,23 @@ def _scan(scanner: Scanner, root: Path, source: Source) -> tuple[Summary, str | 
 _scanner: Scanner | None = None
 
 
-def _start(rules: Sequence[Path]) -> None:
+def _start(rules: Sequence[Path], parent: int) -> None:
     global _scanner
+    # Ctrl-C reaches every process of a terminal: the first one alone answers it, and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     bank: Bank = load_bank(rules)
     _scanner = Scanner(Matcher(bank))
 
 
-def _scan_here(root: Path, source: Source) -> tuple[Summary, str | None]:
+def _end_with(parent: int) -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _scan_here(root: Path, source: Source) -> _Scanned:
     assert _scanner is not None
     return _scan(_scanner, root, source)
