@@ -6,6 +6,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.stated import is_fatal
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
+from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import Outcome
 from logtriage.localize.scene import Scene
@@ -100,6 +101,12 @@ def undecided(findings: Findings) -> Decision:
         evidence = tuple(
             Evidence(each.line, "an error that no rule knows", each.rule.id if each.rule else None)
             for each in sorted(root.causes, key=lambda each: each.time or 0.0)[-3:]
+        )
+    if not evidence:
+        ended = [each for each in findings.exits if each.code != 0]
+        evidence = tuple(
+            Evidence(each.line, f"a process ended with {describe(each.code)}, and no line says why")
+            for each in ended[:2]
         )
     last = last_line(findings.scene)
     if not evidence and last is not None:

@@ -20,6 +20,9 @@ from logtriage.rulebank.rule import Role, Rule, Strength
 
 # Files that hold no log of the job: what they contain is context, never a cause.
 _SILENT_ROLES = {SourceRole.ENVIRONMENT, SourceRole.METRICS}
+# A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
+_STOPS_ALL = ("code.", "network.connection", "unknown")
+OUTLIVED_SECONDS = 300.0
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
@@ -109,7 +112,7 @@ _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, S
 
 def _weighed(sign: Sign) -> Strength:
     """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
-    if _is_wrapper(sign):
+    if _is_wrapper(sign) or _is_ignored(sign):
         return Strength.HINT
     if sign.raised is None:
         warned = _PYTHON_WARNING.search(sign.text[:600])
@@ -117,6 +120,11 @@ def _weighed(sign: Sign) -> Strength:
     if sign.rule.strength is Strength.HINT and sign.rule.role is Role.CAUSE:
         return Strength.LIKELY
     return sign.rule.strength
+
+
+def _is_ignored(sign: Sign) -> bool:
+    """Python prints `Exception ignored in: …` for what a finalizer raised, and goes on."""
+    return sign.is_ignored
 
 
 _NO_FAILURE = ("SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration")
@@ -366,6 +374,14 @@ def _with_outcome(candidate: Candidate, progress: Progress) -> Candidate:
     if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
         return candidate
     if candidate.source_role in (SourceRole.WORKER, SourceRole.MERGED):
+        last = progress.last_time
+        if (
+            candidate.failure_type.startswith(_STOPS_ALL)
+            and candidate.time is not None
+            and last is not None
+            and last > candidate.time + OUTLIVED_SECONDS
+        ):
+            return replace(candidate, recovered=True)
         survived = progress.steps_after(candidate.line) >= RECOVERED_STEPS
         return replace(candidate, recovered=True) if survived else candidate
     return candidate

@@ -159,9 +159,10 @@ def silent_ranks(
         for each in candidates
         if each.rank is not None and each.failure_type.startswith(("collective.", "network.rendezvous"))
     }
-    known = set(topology.ranks)
-    if len(complaining) * 2 > topology.size:
-        known |= set(range(topology.size))  # the numbers of the others tell of ranks that wrote nothing
+    known = set(topology.ranks) | complaining
+    size = max(topology.size, max(known, default=-1) + 1)
+    if len(complaining) * 2 > size:
+        known |= set(range(size))  # the numbers of the others tell of ranks that wrote nothing
     if not complaining or len(known) < 2:
         return None
     silent = known - complaining

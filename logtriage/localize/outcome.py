@@ -75,7 +75,11 @@ def _finished(progress: Progress) -> Line | None:
 def _ended_badly(progress: Progress, exits: Sequence[Exit]) -> Exit | None:
     """An exit with a code after the last step (or of unknown time)."""
     last = progress.last_time
+    done = _finished(progress)
     for each in exits:
+        after = done is not None and each.line.file == done.file and each.line.number > done.number
+        if after and each.code in (-9, -15):
+            continue  # what the end of a finished program takes down with it
         if each.code != 0 and (last is None or each.line.time is None or each.line.time >= last - 1.0):
             return each
     return None

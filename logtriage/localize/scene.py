@@ -29,6 +29,7 @@ class Sign:
     links: int = 1
     record: Record | None = None
     text: str = ""  # the part of the line that matched (a segment of it)
+    is_ignored: bool = False  # a finalizer raised it, and Python says that it goes on
 
     @property
     def rule(self) -> Rule:
@@ -80,8 +81,11 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
     touched: dict[str, bool] = {}
     for reading in readings:
         grouped = scene.records[reading.source.file] = list(records(reading.lines))
+        before = ""
         for record in grouped:
             naming = _naming_lines(record)
+            ignored = before.startswith("Exception ignored in")
+            before = record.lines[-1].message.lstrip()
             for line in record.lines:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
                 if named is None:
@@ -89,7 +93,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                 for hit, text in _hits(line, reading.source, matcher, touched):
                     raised, link, links = named
                     shelves[hit.rule.role].append(
-                        Sign(hit, line, reading.source, raised, link, links, record, text)
+                        Sign(hit, line, reading.source, raised, link, links, record, text, ignored)
                     )
     return scene
 
