@@ -15,7 +15,7 @@ from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.topology import Topology
-from logtriage.model import Line, Record, SourceRole
+from logtriage.model import Level, Line, Record, SourceRole
 from logtriage.rulebank.rule import Role, Rule, Strength
 
 # Files that hold no log of the job: what they contain is context, never a cause.
@@ -102,7 +102,8 @@ def gather_candidates(
         candidate = _from_exit(exit_, topology)
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
-    found = [_with_outcome(candidate, progress) for candidate in found]
+    words = _calm_words(scene, topology)
+    found = [_with_outcome(candidate, progress, words) for candidate in found]
     return [_promoted(candidate, found) for candidate in found]
 
 
@@ -369,8 +370,25 @@ def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
     return replace(candidate, strength=Strength.LIKELY)
 
 
-def _with_outcome(candidate: Candidate, progress: Progress) -> Candidate:
-    """Mark what the writer survived: it went on making steps afterwards."""
+def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None], list[float]]:
+    """When each rank wrote something calm (at INFO or DEBUG), by file and rank, in order of time."""
+    words: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+    for reading in scene.readings:
+        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED):
+            for line in reading.lines:
+                if line.time is not None and line.level in (Level.INFO, Level.DEBUG):
+                    words[line.file, topology.rank(line)].append(line.time)
+    return {key: sorted(times) for key, times in words.items()}
+
+
+CALM_LINES = 10  # so many calm lines of a rank …
+CALM_SECONDS = 60.0  # … so long after its exception: a process that died writes no more
+
+
+def _with_outcome(
+    candidate: Candidate, progress: Progress, words: dict[tuple[str, int | None], list[float]]
+) -> Candidate:
+    """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
     if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
         return candidate
     if candidate.source_role in (SourceRole.WORKER, SourceRole.MERGED):
@@ -382,6 +400,11 @@ def _with_outcome(candidate: Candidate, progress: Progress) -> Candidate:
             and last > candidate.time + OUTLIVED_SECONDS
         ):
             return replace(candidate, recovered=True)
+        calm = words.get((candidate.line.file, candidate.rank), []) if candidate.rank is not None else []
+        if candidate.failure_type.startswith(_STOPS_ALL) and candidate.time is not None:
+            later = len(calm) - bisect.bisect_right(calm, candidate.time + CALM_SECONDS)
+            if later >= CALM_LINES:
+                return replace(candidate, recovered=True)
         survived = progress.steps_after(candidate.line) >= RECOVERED_STEPS
         return replace(candidate, recovered=True) if survived else candidate
     return candidate
