@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from logtriage.apps.cli import main
 from logtriage.intake.folder import discover
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.mining import templates
@@ -88,8 +89,9 @@ import sys, time
 from logtriage.apps.cli import main
 from logtriage.mining import survey
 survey.PARALLEL_BYTES = 1
+arguments = ["triage", "--offline", "--json", sys.argv[1] + "/verdict.json", "--workers", "2", sys.argv[1]]
 survey.pieces = lambda root, source: print("reading", flush=True) or time.sleep(60)
-sys.exit(main(["triage", "--offline", "--json", sys.argv[1] + "/verdict.json", "--workers", "2", sys.argv[1]]))
+sys.exit(main(arguments))
 """
 
 
@@ -104,9 +106,37 @@ def test_a_triage_that_is_stopped_says_so_and_leaves_no_process(
         (tmp_path / f"{name}.log").write_text("ValueError: x\n")
     command = [sys.executable, "-c", _ENDLESS_READING, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"reading\n"
+        assert process.stdout is not None and process.stdout.readline().startswith(b"reading")
         process.send_signal(sign)
         # The pipes are closed only when every process that holds them is gone.
         _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors.decode()) == (status, f"logtriage: {word}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.log", "b.log"]
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_closed_standard_streams_are_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], closed: str
+) -> None:
+    (tmp_path / "a.log").write_text("ValueError: x\n")
+    monkeypatch.setattr(sys, closed, None)
+    assert main(["triage", "--offline", str(tmp_path)]) == 0
+    assert "internal error" not in "".join(capsys.readouterr())
+
+
+def test_an_empty_path_is_wrong_usage_and_not_the_folder_one_stands_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.log").write_text("ValueError: x\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["triage", "--offline", ""]) == 2
+
+
+def test_a_full_disk_is_named_with_the_file_that_did_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    (tmp_path / "a.log").write_text("ValueError: x\n")
+    assert main(["triage", "--offline", "--json", "/dev/full", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "logtriage: /dev/full: No space left on device\n"

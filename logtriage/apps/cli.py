@@ -70,6 +70,8 @@ def triage(
     ] = None,
 ) -> None:
     """Why the job died, where it began, what to do."""
+    if not all(paths):
+        raise typer.BadParameter("an empty PATH; name the folder of the logs")
     if json == "-" and html == "-":
         raise typer.BadParameter("--json and --html cannot both go to standard output")
     for option, target in (("--json", json), ("--html", html)):
@@ -117,7 +119,10 @@ def _write(target: str, text: str) -> None:
         _speak_utf8("strict")
         answer(text)
     else:
-        Path(target).write_text(text, encoding="utf-8")
+        try:
+            Path(target).write_text(text, encoding="utf-8")
+        except OSError as fault:  # a full disk shows only when the text is written, and then without a name
+            raise OSError(fault.errno, fault.strerror, target) from fault
 
 
 @app.command()

@@ -22,6 +22,8 @@ Progress = Callable[[str, int, int], None]
 
 def answer(text: str) -> None:
     """Write to standard output; silence from then on when nobody reads it any more."""
+    if sys.stdout is None:  # closed by the caller
+        return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -45,13 +47,14 @@ def answer_with(draw: Callable[[Console], None]) -> None:
 
 def complain(message: str) -> None:
     """One line on standard error, whatever the message holds."""
-    print(f"logtriage: {prose(message)}", file=sys.stderr)
+    if sys.stderr is not None:  # `print` would take standard output instead
+        print(f"logtriage: {prose(message)}", file=sys.stderr)
 
 
 @contextmanager
 def progress_shown(quiet: bool) -> Iterator[Progress | None]:
     """A callback (file, bytes done, bytes in all) that draws a bar; None where nobody would see it."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
