@@ -134,7 +134,6 @@ def test_a_report_that_is_cut_off_gives_what_it_has() -> None:
     assert set(by_rank(ROOT[: ROOT.index("  error_file: <N/A>\n  traceback : Signal 9")])) == {4, 5, 6}
 
 
-@pytest.mark.xfail(strict=True, reason="`Signal 9 (SIGKILL) received` is read as exit code 9")
 def test_a_line_that_names_a_signal_is_that_signal() -> None:
     line = "  traceback : Signal 9 (SIGKILL) received by PID 2001\n"
     (found,) = gather_exits(scene(reading("launcher.log", line, SourceRole.LAUNCHER)))

@@ -381,8 +381,8 @@ def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None]
     return {key: sorted(times) for key, times in words.items()}
 
 
-CALM_LINES = 10  # so many calm lines of a rank …
-CALM_SECONDS = 60.0  # … so long after its exception: a process that died writes no more
+CALM_LINES = 20  # so many calm lines of a rank …
+CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
 
 
 def _with_outcome(
@@ -395,6 +395,7 @@ def _with_outcome(
         last = progress.last_time
         if (
             candidate.failure_type.startswith(_STOPS_ALL)
+            and candidate.attempt is None  # the steps of a later attempt say nothing of this one
             and candidate.time is not None
             and last is not None
             and last > candidate.time + OUTLIVED_SECONDS

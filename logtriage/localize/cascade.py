@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
+from logtriage.model import SourceRole
 from logtriage.rulebank.rule import Role, Strength
 
 # Clocks of hosts differ by seconds and messages are flushed late, so an effect may be logged first.
@@ -120,6 +121,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
         effect.failure_type not in CONSEQUENCES or cause.failure_type in CONSEQUENCES
     ):
         return False  # a weak sign explains what is mostly a consequence, nothing else
+    if cause.sureness == 1 and all(each.source_role is SourceRole.KERNEL for each in cause.causes):
+        return False  # kernels complain all day
     if cause.failure_type in GENERAL_TYPES and len(cause.ranks & effect.ranks) * 5 > len(cause.ranks) * 3:
         return False  # most ranks that raised it also show the effect: the exception only wraps it
     lost_a_peer = cause.failure_type.startswith("collective.") and effect.failure_type in GENERAL_TYPES

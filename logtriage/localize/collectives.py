@@ -120,6 +120,7 @@ _ACCUSED = re.compile(
     r"remote rank: ?\[?(?P<a>\d{1,7})\b|\bdst_rank ?\[(?P<b>\d{1,7})\]|"
     r"/task:(?P<c>\d{1,7}) (?:has been set to ERROR|is (?:unavailable|lost)|heartbeat timeout)|"
     r"\bRanks? (?P<d>\d{1,7}(?:, ?\d{1,7})*) failed to pass monitoredBarrier|"
+    r"\b[Rr]ank (?P<f>\d{1,7})(?: \([\w.-]+\))? has not (?:entered|joined|reached)\b|"
     r"\b[Mm]issing ranks?:? ?\[?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
 )
 

@@ -112,6 +112,12 @@ def gather_exits(scene: Scene) -> list[Exit]:
     if any(each.local_rank is not None for each in exits):
         # Where a launcher speaks of local ranks, srun's tasks are launchers, one a node.
         tasks = [replace(each, rank=None) for each in tasks]
+    named = {each.pid for each in best.values() if each.pid is not None and each.rank is not None}
+    best = {  # a line that only repeats the signal of a process whose rank is told elsewhere adds nothing
+        place: each
+        for place, each in best.items()
+        if each.rank is not None or each.local_rank is not None or each.pid not in named
+    }
     told_by_tasks = {(each.line.file, each.line.number) for each in tasks}
     return [*(each for place, each in best.items() if place not in told_by_tasks), *tasks]
 
