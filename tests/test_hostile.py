@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
+import json
 import random
 import signal
 import string
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from logtriage import triage
 from logtriage.apps.cli import main
-from logtriage.intake.folder import discover
+from logtriage.intake.folder import NothingReadable, discover
 from logtriage.intake.reading import Extent, read_closely
+from logtriage.intake.streams import Piece, StreamFault, pieces
 from logtriage.mining import templates
 from logtriage.mining.summary import MOST_CAPTURES, Scanner
 from logtriage.mining.templates import OTHER, TemplateMiner
-from logtriage.model import SourceRole
-from logtriage.rulebank.bank import load_bank
+from logtriage.model import Source, SourceRole
+from logtriage.report.document import read_verdict
+from logtriage.rulebank.bank import BankFault, load_bank
 from logtriage.rulebank.matcher import Matcher
 
 
@@ -140,3 +150,74 @@ def test_a_full_disk_is_named_with_the_file_that_did_not_fit(
     (tmp_path / "a.log").write_text("ValueError: x\n")
     assert main(["triage", "--offline", "--json", "/dev/full", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "logtriage: /dev/full: No space left on device\n"
+
+
+_ALIASES = "- &a [x, x]\n" + "".join(f"- &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefgh"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        _ALIASES + "- {id: a.b, role: cause, title: t, keywords: [abcd], pattern: *h}\n",
+        "- {id: a.b, role: context, title: 2024-99-99, keywords: [abcd], pattern: x}\n",
+        "- {id: " + "9" * 5000 + ", role: context, title: t, keywords: [abcd], pattern: x}\n",
+        '- {id: a.b, role: context, title: t, keywords: [""], pattern: x}\n',
+    ],
+    ids=["alias bomb", "no day", "endless number", "empty keyword"],
+)
+def test_a_hostile_rule_file_is_refused_with_its_place(tmp_path: Path, content: str) -> None:
+    (tmp_path / "mine.yaml").write_text(content)
+    with pytest.raises(BankFault) as refused:
+        load_bank([tmp_path / "mine.yaml"])
+    message = str(refused.value)
+    assert message.startswith("mine.yaml:") and len(message) < 500
+
+
+_LOG_LIKE = st.sampled_from(
+    [
+        b"Traceback (most recent call last):\n", b'  File "/app/t.py", line 3, in step\n', b"ValueError: x\n",
+        b"[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered\n", b"\r", b"\n", b"\0",
+        b"2026-01-02 03:04:05,678 ERROR rank 1 step 7 loss nan\n", b"\x1b[31m", b"\xff\xfe",
+        b"\x1f\x8b", b"\xe2\x80\xae",
+        b'{"message": "boom", "exc_info": "OSError: [Errno 28] No space left on device"}\n',
+        b"exitcode: -9\n",
+        b"srun: error: n1: task 3: Killed\n",
+        b"NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n",
+    ]
+)  # fmt: skip
+_FILES = st.dictionaries(
+    st.sampled_from(["a.log", "rank1.log", "n1/dmesg", "x.json", "rank2.err", "b.log.gz"]),
+    st.lists(_LOG_LIKE | st.binary(max_size=40), max_size=25).map(b"".join),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(_FILES)
+def test_any_folder_gives_a_valid_document_that_cites_only_lines_that_are_there(
+    files: dict[str, bytes],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            place = Path(folder, name)
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(content)
+        try:
+            inventory = discover(folder)
+            verdict = triage(folder, offline=True)
+        except NothingReadable:
+            return
+        assert read_verdict(json.loads(verdict.to_json())) == verdict
+        assert triage(f"{folder}/", offline=True).id == verdict.id
+        sources = {source.file: source for source in inventory.sources}
+        for cited in verdict.verdict.evidence:
+            whole = b"".join(piece.data for piece in _readable(inventory.root, sources[cited.file]))
+            start = sum(len(line) + 1 for line in whole.split(b"\n")[: cited.line - 1])
+            line = whole.split(b"\n")[cited.line - 1].decode("utf-8", "replace")
+            assert cited.offset == start and line.rstrip("\r").startswith(cited.text.rstrip("\r…"))
+
+
+def _readable(root: Path, source: Source) -> Iterator[Piece]:
+    with contextlib.suppress(StreamFault):
+        yield from pieces(root, source)

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import reprlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -123,6 +124,8 @@ def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not a YAML file"
         raise BankFault([Fault(name, mark.line + 1 if mark else 1, "", f"not YAML: {problem}")]) from None
+    except ValueError as error:  # a day that no month has, a number of 5,000 digits
+        raise BankFault([Fault(name, 1, "", f"a value cannot be read (quote it): {error}")]) from None
     if document is None:
         return ()
     if not isinstance(document, list) or not isinstance(root, yaml.SequenceNode):
@@ -134,7 +137,7 @@ def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
         try:
             rules.append(_rule(entry, name, line))
         except ValueError as error:
-            who = str(entry.get("id", "")) if isinstance(entry, dict) else ""
+            who = entry["id"] if isinstance(entry, dict) and isinstance(entry.get("id"), str) else ""
             faults.append(Fault(name, line, who, str(error)))
     if faults:
         raise BankFault(faults)
@@ -145,18 +148,23 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
     if not isinstance(entry, dict):
         raise ValueError("a rule is a mapping")
     if unknown := set(entry) - FIELDS:
-        raise ValueError(f"unknown field {', '.join(sorted(map(str, unknown)))}")
+        raise ValueError(f"unknown field {', '.join(sorted(map(_short, unknown)))}")
     for name in ("id", "role", "title", "keywords", "pattern"):
         if not entry.get(name):
             raise ValueError(f"field {name!r} is missing")
+    for name in ("id", "title", "pattern"):
+        if isinstance(entry[name], list | dict):
+            raise ValueError(f"{name}: {_short(entry[name])} is not a text")
+    if not all(_texts(entry, "keywords")):
+        raise ValueError("a keyword is empty")
     role = _one_of(Role, entry["role"], "role")
     failure_type = entry.get("failure_type")
     if failure_type is not None and not isinstance(failure_type, str):
-        raise ValueError(f"failure_type: {str(failure_type)[:60]!r} is not a text")
+        raise ValueError(f"failure_type: {_short(failure_type)} is not a text")
     if failure_type is not None and failure_type not in taxonomy():
         near = difflib.get_close_matches(str(failure_type), taxonomy().types, n=2)
         raise ValueError(
-            f"failure_type {failure_type!r} is not in the taxonomy"
+            f"failure_type {_short(failure_type)} is not in the taxonomy"
             + (f"; did you mean {' or '.join(near)}?" if near else "")
         )
     if role in (Role.CAUSE, Role.SYMPTOM) and failure_type is None:
@@ -189,6 +197,12 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
     )
 
 
+def _short(value: Any) -> str:
+    """A value as a fault quotes it; a list may hold itself many times over, so it is never spelled out."""
+    text = reprlib.repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
 def _voids(value: Any) -> str:
     if value in (False, None, ""):
         return ""
@@ -196,7 +210,7 @@ def _voids(value: Any) -> str:
         return "line"
     if value == "phrase":
         return "phrase"
-    raise ValueError(f"voids is {value!r}, but must be true, line or phrase")
+    raise ValueError(f"voids is {_short(value)}, but must be true, line or phrase")
 
 
 def _one_of(kind: type[_Choice], value: Any, name: str) -> _Choice:
@@ -204,7 +218,7 @@ def _one_of(kind: type[_Choice], value: Any, name: str) -> _Choice:
         return kind(value)
     except ValueError:
         allowed = ", ".join(member.value for member in kind)
-        raise ValueError(f"{name} is {value!r}, but must be one of {allowed}") from None
+        raise ValueError(f"{name} is {_short(value)}, but must be one of {allowed}") from None
 
 
 def _items(entry: dict[str, Any], name: str) -> list[Any]:
@@ -217,7 +231,7 @@ def _items(entry: dict[str, Any], name: str) -> list[Any]:
 def _texts(entry: dict[str, Any], name: str) -> tuple[str, ...]:
     items = _items(entry, name)
     if bad := [item for item in items if not isinstance(item, str)]:
-        raise ValueError(f"{name}: {str(bad[0])[:60]!r} is not a text (quote it)")
+        raise ValueError(f"{name}: {_short(bad[0])} is not a text (quote it)")
     return tuple(items)
 
 
@@ -226,7 +240,7 @@ def _mitigation(item: Any) -> Mitigation:
         return Mitigation(item)
     if isinstance(item, dict) and isinstance(item.get("text"), str) and set(item) <= {"text", "when"}:
         return Mitigation(item["text"], item.get("when"))
-    raise ValueError(f"mitigation: {str(item)[:60]!r} is neither a text nor {{text, when}}")
+    raise ValueError(f"mitigation: {_short(item)} is neither a text nor {{text, when}}")
 
 
 def _example(item: Any) -> Example:
@@ -238,9 +252,7 @@ def _example(item: Any) -> Example:
             isinstance(part, str) for pair in captures.items() for part in pair
         ):
             return Example(item["line"], tuple(sorted(captures.items())))
-    raise ValueError(
-        f"example {str(item)[:60]!r} is neither a text nor {{line, captures}} with quoted captures"
-    )
+    raise ValueError(f"example {_short(item)} is neither a text nor {{line, captures}} with quoted captures")
 
 
 def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
