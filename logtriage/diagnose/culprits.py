@@ -21,6 +21,7 @@ _OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
+_ADDRESS = re.compile(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _PCI = re.compile(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
@@ -33,7 +34,9 @@ def blame(
     """
     members = root.causes or root.members
     if root.failure_type in VICTIMS_SPEAK:
-        return Culprits(), "those who complain are the victims"
+        lost = _lost_peer(members)
+        told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
+        return Culprits(hosts=(lost,) if lost else ()), told
     if root.failure_type.startswith("scheduler."):
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
         pods = {
@@ -60,7 +63,7 @@ def blame(
             each.role is Role.SYMPTOM and each.failure_type == "process.killed" for each in candidates
         )
         own = _ended_by_themselves(exits, topology, others_closed=closed)
-        ranks = own if len(raised) in (0, 1, len(own)) else set()
+        ranks = own if len(raised) <= max(1, len(own)) else set()
     size = topology.size
     everyone = bool(ranks) and size > 1 and len(ranks) * 2 > size and not (machine and hosts)
     if everyone and len(ranks) < size <= 4 and not _shares_a_program(root):
@@ -82,6 +85,16 @@ def blame(
         hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _lost_peer(members: Sequence[Candidate]) -> str | None:
+    """The one address that all lost, where hosts go by their addresses and it is none of the complainers'."""
+    complaining = {each.host for each in members if each.host is not None}
+    peers = {peer.strip("[]").split("<")[0] for each in members if (peer := each.capture("peer"))}
+    if len(peers) != 1 or not complaining or not all(_ADDRESS.match(host) for host in complaining):
+        return None
+    peer = peers.pop()
+    return peer if _ADDRESS.match(peer) and peer not in complaining else None
 
 
 def _is_cloud(candidate: Candidate) -> bool:

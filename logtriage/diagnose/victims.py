@@ -134,7 +134,7 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
         rank = exit_.rank
         if exit_.failure_type or exit_.code in (0, -15) or exit_.code < 0 or rank is None:
             continue
-        if rank in speaking or (silent and rank not in silent) or len(findings.topology.ranks) < 2:
+        if rank in speaking or (silent and rank not in silent) or findings.topology.size < 2:
             continue
         hosts = findings.topology.hosts_of([rank]) if len(findings.topology.hosts) > 1 else []
         own = odd_words(findings.scene, findings.topology, [rank])

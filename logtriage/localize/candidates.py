@@ -74,6 +74,8 @@ def gather_candidates(
         own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith("kernel.")
         if host is None and sign.source.role is SourceRole.KUBERNETES:
             host = pods.host(sign.line)
+        if rank is None and (pod := pods.pod(sign.line) or host) is not None:
+            rank = topology.rank_of_pod.get(pod)
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
         found.append(

@@ -21,11 +21,18 @@ class Pods:
 
     node_of_pod: dict[str, str]
     pod_of_file: dict[str, str]
+    files: frozenset[str]
+
+    def pod(self, line: Line) -> str | None:
+        """The pod that a line of kubectl's output speaks of."""
+        if line.file not in self.files:
+            return None
+        found = _POD.search(line.text[:2000])
+        return (found["pod"] or found["row"]) if found else self.pod_of_file.get(line.file)
 
     def host(self, line: Line) -> str | None:
         """The node of the pod that a line speaks of, or the pod where its node is not told."""
-        found = _POD.search(line.text[:2000])
-        pod = (found["pod"] or found["row"]) if found else self.pod_of_file.get(line.file)
+        pod = self.pod(line)
         return self.node_of_pod.get(pod, pod) if pod else None
 
 
@@ -45,4 +52,5 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
                 described.setdefault(reading.source.file, current)
             elif current is not None and (found := _NODE.match(text)):
                 nodes.setdefault(current, found["node"])
-    return Pods(nodes, described)
+    files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
+    return Pods(nodes, described, frozenset(files))

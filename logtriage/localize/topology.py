@@ -36,6 +36,8 @@ class Topology:
     hosts: tuple[str, ...]
     world_size: int | None
     host_of_address: dict[str, str]
+    number_of_file: dict[str, int]  # numbers in file names that the lines themselves belie
+    rank_of_pod: dict[str, int]
     has_tasks: bool  # srun reported the ends of tasks by number
     labelled: frozenset[str]  # files whose lines begin with `[w-3]` and the like
 
@@ -48,7 +50,7 @@ class Topology:
         """The global rank that wrote a line; `named` is what the message says of its writer."""
         if line.file in self.rank_of_file:
             return self.rank_of_file[line.file]
-        if line.rank is not None:
+        if line.rank is not None and line.rank != self.number_of_file.get(line.file):
             return line.rank
         if (tag := _MPI_TAG.search(line.text[:80])) is not None:
             return int(tag[1])
@@ -92,12 +94,18 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     pids: dict[tuple[str | None, int], int] = {}
     introduced: Counter[int] = Counter()
     named_hosts: set[str] = set()
+    belied: dict[str, int] = {}
     rank_of_file = _global_ranks(scene.sources, exits)
     for reading in scene.readings:
         source = reading.source
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
             continue
         whole_file = rank_of_file.get(source.file, source.rank)
+        if whole_file is not None and any(
+            line.rank is not None and line.rank != whole_file for line in reading.lines
+        ):
+            # std_log_process_1.txt with lines of [rank12]: the number counts nodes, not ranks.
+            belied[source.file], whole_file = whole_file, None
         if whole_file is not None:
             ranks.add(whole_file)
             if source.host:
@@ -109,6 +117,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         named_hosts.update({line.host for line in reading.lines if line.host})
         for line in reading.lines:
             rank = whole_file if whole_file is not None else line.rank
+            if rank is not None and rank == belied.get(source.file):
+                rank = None
             if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
                 rank = int(tag[1])
             if rank is None:
@@ -140,6 +150,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     host_of_file = {
         source.file: source.host for source in scene.sources if source.host and source.host not in _NO_HOSTS
     }
+    launched = {each.host for each in exits if each.host}
+    for file, host in host_of_file.items():  # ft_tg09.out of a host that its launcher calls tg09
+        if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
+            host_of_file[file] = ends.pop()
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in _SPEAKING:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
@@ -166,6 +180,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_of_address=addresses,
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         labelled=_labelled(scene),
+        number_of_file=belied,
+        rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank),
     )
 
 
@@ -186,6 +202,30 @@ def _labelled(scene: Scene) -> frozenset[str]:
         if len(labels) > 1 and sum(labels.values()) * 3 >= len(reading.lines[:2000]):
             found.append(reading.source.file)
     return frozenset(found)
+
+
+_POD_NUMBER = re.compile(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
+
+
+def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
+    """Ranks of numbered pods, one rank a pod: the pod's index, or one more where a master is rank 0.
+
+    Kubeflow's PyTorchJob counts its workers from 0 beside a master; StatefulSets and Indexed Jobs count
+    all pods. Nothing where the lines themselves told which rank runs on which of these hosts.
+    """
+    if set(host_of_rank.values()) & hosts and len(host_of_rank) > len(hosts):
+        return {}
+    pods = {host: found for host in hosts if (found := _POD_NUMBER.match(host)) is not None}
+    rows: dict[tuple[str, str | None], dict[int, str]] = defaultdict(dict)
+    for host, found in pods.items():
+        rows[found["base"], found["role"]][int(found["number"])] = host
+    ranks: dict[str, int] = {}
+    for (base, role), row in rows.items():
+        if base.endswith(("-master", "-chief", "-launcher")) or len(row) + (f"{base}-master-0" in hosts) < 2:
+            continue
+        beside_master = role is not None and f"{base}-master-0" in hosts and 0 in row
+        ranks.update({host: number + beside_master for number, host in row.items()})
+    return ranks
 
 
 _MAP = re.compile(r"global_rank_mapping=")
