@@ -6,15 +6,21 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided, without_error
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
-from logtriage.localize.cascade import CONSEQUENCES
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.findings import Findings
+from logtriage.model import Line
 
 
 def decide(findings: Findings) -> Decision:
     """One decision. Where the evidence does not decide, the type is `unknown` and says what to collect."""
     root = findings.cascade.root
     sure = root is not None and root.sureness >= 2
-    finished = findings.outcome.kind == "completed" and root is not None and not is_fatal(root)
+    finished = (
+        findings.outcome.kind == "completed"
+        and root is not None
+        and (not is_fatal(root) or _came_before(root, findings))
+    )
     if root is None or not sure or finished:
         quiet = without_error(findings, root)
         if quiet is not None:
@@ -30,3 +36,30 @@ def decide(findings: Findings) -> Decision:
     return from_group(findings, root)
 
 
+
+
+def _came_before(root: Group, findings: Findings) -> bool:
+    """Whether the job said that it is done well after all that the root shows: a restart or a retry saved it.
+
+    A run that NaN ruined says that it is done, too.
+    """
+    done = findings.outcome.line
+    if done is None or root.failure_type.startswith(("numerics.", "slow.")):
+        return False
+    return all(_long_before(each, done, findings) for each in root.causes)
+
+
+STEPS_SINCE = 20
+SECONDS_SINCE = 120.0
+
+
+def _long_before(candidate: Candidate, done: Line, findings: Findings) -> bool:
+    """Not just before: a peer may still write that it is done in the moment in which another rank dies."""
+    if candidate.time is not None and done.time is not None and done.time - candidate.time > SECONDS_SINCE:
+        return True
+    steps = sum(
+        point.line.file == candidate.line.file and candidate.line.number < point.line.number < done.number
+        for trace in findings.progress.traces
+        for point in trace.points
+    )
+    return candidate.line.file == done.file and steps >= STEPS_SINCE

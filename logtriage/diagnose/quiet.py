@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.stated import is_fatal
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import describe
@@ -18,7 +17,7 @@ from logtriage.rulebank.rule import Role
 def without_error(findings: Findings, root: Group | None) -> Decision | None:
     """Slow, silent, finished or still running: what progress says where no error is sure."""
     outcome, slow = findings.outcome, findings.slowness
-    fatal = root is not None and (is_fatal(root) or outcome.kind != "completed")
+    fatal = root is not None and outcome.kind != "completed"
     hints = root.causes if root and fatal and root.failure_type != "unknown" else ()
     if root is None and any(
         each.failure_type == "code.subprocess" and each.role is Role.SYMPTOM and not each.recovered

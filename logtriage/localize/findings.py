@@ -16,6 +16,7 @@ from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.rule import Mark, Role, Strength
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candida
 
     An attempt that wrote anything counts, also one without an error: it may have recovered.
     """
-    candidates = _of_this_job(candidates, scene)
+    candidates = _since_restart(_of_this_job(candidates, scene), scene)
     starts: dict[int, list[float]] = {}
     for reading in scene.readings:
         for line in reading.lines:
@@ -116,12 +117,33 @@ def _broken_before(
     root = cascade.root
     if root is None or not root.failure_type.startswith(_INHERITED):
         return []
-    earlier = [each for each in candidates if each.attempt is not None and each not in final]
+    kept = set(map(id, final))
+    earlier = [each for each in candidates if id(each) not in kept]
     return [
         member
         for each in group(earlier, bank.explains)
         if each.failure_type != root.failure_type and may_explain(each, root)
         for member in each.members
+    ]
+
+
+def _since_restart(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """Without what stands before the last restart that a log itself tells of, if anything failed after it."""
+    restarts: dict[str, int] = {}
+    for sign in scene.marked(Mark.RESTART):
+        restarts[sign.line.file] = max(restarts.get(sign.line.file, 0), sign.line.number)
+    failed_after = {
+        each.line.file
+        for each in candidates
+        if each.role is Role.CAUSE
+        and not each.recovered
+        and each.strength is not Strength.HINT
+        and each.line.number > restarts.get(each.line.file, each.line.number)
+    }
+    return [
+        each
+        for each in candidates
+        if each.line.file not in failed_after or each.line.number > restarts[each.line.file]
     ]
 
 
