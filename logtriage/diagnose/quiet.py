@@ -46,7 +46,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return Decision(
             "none.running",
             "Nothing failed: the log ends among regular steps",
-            0.85 if sure else 0.6,
+            0.78 if sure else 0.6,
             Culprits(),
             (Evidence(outcome.line, "the last step in the log"),),
             "localisation",
