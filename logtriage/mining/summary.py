@@ -11,12 +11,12 @@ when two neighbours are joined.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
 import re2
 
 from logtriage.intake.lines import plain, segments
@@ -172,14 +172,13 @@ class Scanner:
         summary = Summary(bytes=len(data) + elided, lines=data.count(b"\n"))
         if not keys:
             return summary
-        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
-        starts = np.concatenate(([0], ends + 1))
+        starts = line_starts(data)
         total = len(keys)
         first = dict(zip(reversed(keys), range(total - 1, -1, -1), strict=True))
         last = dict(zip(keys, range(total), strict=True))
 
         def line(index: int) -> bytes:
-            stop = int(ends[index]) if index < len(ends) else len(data)
+            stop = int(starts[index + 1]) - 1 if index + 1 < len(starts) else len(data)
             return data[int(starts[index]) : stop]
 
         def place(index: int) -> Place:
@@ -274,6 +273,20 @@ class Called:
     @property
     def any(self) -> bool:
         return bool(self.rules)
+
+
+NUMPY_PAYS = 1 << 20  # bytes; below this, importing numpy costs more than it saves
+
+
+def line_starts(data: bytes) -> Sequence[int]:
+    """The offsets at which lines begin, with one more after a last line end."""
+    if len(data) < NUMPY_PAYS:
+        return [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n")[:-1])]
+    import numpy as np
+
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+    starts: Any = np.concatenate(([0], ends + 1))
+    return starts  # type: ignore[no-any-return]
 
 
 @functools.cache
