@@ -18,11 +18,11 @@ from logtriage.localize.scene import build_scene
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.summary import Summary
 from logtriage.mining.survey import Report, Survey, survey
-from logtriage.model import SourceRole
+from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
 from logtriage.rulebank.matcher import Matcher
-from logtriage.rulebank.rule import Role, Rule, Strength
+from logtriage.rulebank.rule import Fault, Role, Rule, Strength
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -41,12 +41,14 @@ def triage(
     `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
     `rules` are extra rule files. `progress` is called with (file, bytes done, bytes in all).
-    Raises NothingReadable where there is nothing to read and BankFault for a broken rule file.
+    A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
+    there is nothing to read.
     """
     del offline  # no model is asked yet: every triage is an offline one
     started = time.perf_counter()
     clock = _StageClock()
     bank = load_bank(rules)
+    left_out = [_unused(each) for each in bank.faults]
     matcher = Matcher(bank)
     clock.lap("rules")
     inventory = discover(paths)
@@ -67,13 +69,18 @@ def triage(
         decision,
         inventory=inventory,
         summaries=passed.summaries,
-        unreadable=(*inventory.unreadable, *passed.unreadable),
+        unreadable=(*left_out, *inventory.unreadable, *passed.unreadable),
         catalogue=mined,
         novel=novel,
         bank=bank,
         seconds=time.perf_counter() - started,
         stages=clock.stages,
     )
+
+
+def _unused(fault: Fault) -> Unreadable:
+    named = f"rule {fault.rule}, " if fault.rule else ""
+    return Unreadable(fault.file, f"{named}line {fault.line}: {fault.message}; not used")
 
 
 def localise(inventory: Inventory, passed: Survey, bank: Bank, matcher: Matcher) -> Findings:

@@ -125,7 +125,7 @@ def _report(files: Sequence[Path] | None, check: Callable[[Sequence[Rule], Bank]
         shipped = {path.resolve() for path in rule_files()}
         bank = load_bank([path for path in files or () if path.resolve() not in shipped])
         rules = [rule for path in files for rule in read_rule_file(path)] if files else bank.rules
-        faults: Sequence[Fault] = check(rules, bank)
+        faults: Sequence[Fault] = [*bank.faults, *check(rules, bank)]
         checked = counted(len(rules), "rule")
     except BankFault as fault:
         faults, checked = fault.faults, "rules that cannot be loaded"

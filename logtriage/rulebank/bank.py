@@ -47,6 +47,7 @@ class Bank:
     rules: tuple[Rule, ...]
     explains: dict[str, frozenset[str]]  # failure type -> types that may follow from it
     version: str
+    faults: tuple[Fault, ...] = ()  # of rules in extra files, which were left out
 
 
 def rule_options() -> Any:
@@ -61,7 +62,10 @@ def read_rule_file(path: Path) -> tuple[Rule, ...]:
 
     Raises BankFault with every fault of the file, not only the first.
     """
-    return _parsed_file(path, _bytes_of(path))
+    rules, faults = _parsed_file(path, _bytes_of(path))
+    if faults:
+        raise BankFault(faults)
+    return rules
 
 
 def rule_files() -> list[Path]:
@@ -72,39 +76,70 @@ def rule_files() -> list[Path]:
 def load_bank(extra: Sequence[Path] = ()) -> Bank:
     """The shipped bank and the rules of the extra files, in a stable order.
 
+    A broken rule of an extra file is left out and named in `faults`, so that one slip in somebody's own
+    rules does not cost him the verdict. Raises BankFault for a fault in the shipped bank.
+    """
+    shipped_bank = _shipped_bank()
+    if not extra:
+        return shipped_bank
+    rules = {rule.id: rule for rule in shipped_bank.rules}
+    faults: list[Fault] = []
+    digest = hashlib.sha256(shipped_bank.version.encode())
+    for path in map(Path, extra):
+        try:
+            content = _bytes_of(path)
+            digest.update(path.name.encode() + b"\0" + content + b"\0")
+            found, broken = _parsed_file(path, content)
+        except BankFault as fault:
+            faults += fault.faults
+            continue
+        faults += broken
+        faults += _added(rules, found)
+    return Bank(tuple(rules.values()), shipped_bank.explains, digest.hexdigest()[:12], tuple(faults))
+
+
+def _shipped_bank() -> Bank:
+    """The bank that comes with the product.
+
     What was parsed and checked once is kept under the user's cache folder (as JSON, keyed by the
-    files' bytes), since YAML takes longer to read than most jobs' logs. Raises BankFault.
+    files' bytes), since YAML takes longer to read than most jobs' logs.
     """
     folder = shipped("rules")
-    contents = [(path, _bytes_of(path)) for path in [*sorted(folder.glob("*.yaml")), *map(Path, extra)]]
+    contents = [(path, _bytes_of(path)) for path in sorted(folder.glob("*.yaml"))]
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path, content in contents:
         digest.update(path.name.encode() + b"\0" + content + b"\0")
     version = digest.hexdigest()[:12]
-    known = _cached(version) if not extra else None
-    if known is not None:
+    if (known := _cached(version)) is not None:
         return known
     faults: list[Fault] = []
-    rules: list[Rule] = []
+    rules: dict[str, Rule] = {}
     for path, content in contents:
-        if path.name in NOT_RULES and path.parent == folder:
+        if path.name in NOT_RULES:
             continue
         try:
-            rules += _parsed_file(path, content)
+            found, broken = _parsed_file(path, content)
         except BankFault as fault:
             faults += fault.faults
-    seen: dict[str, Rule] = {}
-    for rule in rules:
-        if (first := seen.setdefault(rule.id, rule)) is not rule:
-            faults.append(Fault(rule.file, rule.line, rule.id, f"id is taken by {first.file}:{first.line}"))
+            continue
+        faults += broken
+        faults += _added(rules, found)
     explains, graph_faults = _graph(folder / "explains.yaml")
     faults += graph_faults
     if faults:
         raise BankFault(faults)
-    bank = Bank(tuple(rules), explains, version)
-    if not extra:
-        _keep(bank)
+    bank = Bank(tuple(rules.values()), explains, version)
+    _keep(bank)
     return bank
+
+
+def _added(rules: dict[str, Rule], found: Sequence[Rule]) -> list[Fault]:
+    """Take over the rules whose id is still free; a fault for each of the others."""
+    return [
+        Fault(rule.file, rule.line, rule.id, f"id is taken by {first.file}:{first.line}")
+        for rule in found
+        if (first := rules.setdefault(rule.id, rule)) is not rule
+    ]
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -114,7 +149,8 @@ def _bytes_of(path: Path) -> bytes:
         raise BankFault([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
 
 
-def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
+def _parsed_file(path: Path, content: bytes) -> tuple[tuple[Rule, ...], list[Fault]]:
+    """The sound rules of a file and the faults of the others; raises BankFault for a file that is no list."""
     name = path.name
     try:
         loader = YAML_LOADER(content)  # read once: the nodes know their lines, the document is built of them
@@ -127,7 +163,7 @@ def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
     except ValueError as error:  # a day that no month has, a number of 5,000 digits
         raise BankFault([Fault(name, 1, "", f"a value cannot be read (quote it): {error}")]) from None
     if document is None:
-        return ()
+        return (), []
     if not isinstance(document, list) or not isinstance(root, yaml.SequenceNode):
         raise BankFault([Fault(name, 1, "", "a rule file is a list of rules (see docs/rules.md)")])
     rules: list[Rule] = []
@@ -139,9 +175,7 @@ def _parsed_file(path: Path, content: bytes) -> tuple[Rule, ...]:
         except ValueError as error:
             who = entry["id"] if isinstance(entry, dict) and isinstance(entry.get("id"), str) else ""
             faults.append(Fault(name, line, who, str(error)))
-    if faults:
-        raise BankFault(faults)
-    return tuple(rules)
+    return tuple(rules), faults
 
 
 def _rule(entry: Any, file: str, line: int) -> Rule:
