@@ -1,0 +1,85 @@
+"""What a person or a site configures: `logtriage.toml`, and environment variables that overrule it.
+
+The file is the one that `LOGTRIAGE_CONFIG` names, else `logtriage.toml` in the user's configuration folder
+(~/.config/logtriage on Linux). None is looked for in the working directory: that is often a folder of logs that
+somebody else wrote, and a setting can say where texts are sent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+PREFIX = "LOGTRIAGE_"
+
+
+class SettingsFault(Exception):
+    """A setting that cannot be used; the message names it and the place where it was made."""
+
+
+def _expanded(value: Any) -> Any:
+    return Path(value).expanduser() if isinstance(value, str) else value
+
+
+Folder = Annotated[Path, BeforeValidator(_expanded)]
+
+
+class Settings(BaseModel):
+    """Each field is a key of logtriage.toml, and in capitals after LOGTRIAGE_ a variable of the environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data_dir: Folder = Field(description="verdicts, the ledger, the index and learned rules")
+    database_url: str = Field(default="", description="SQLAlchemy URL of the ledger; empty: SQLite in data_dir")
+    chroma_url: str = Field(default="", description="http(s)://host:port of a Chroma server; empty: embedded")
+    embedding: str = Field(default="auto", description="auto | lexical | minilm | endpoint")
+    no_history: bool = Field(default=False, description="keep no verdicts")
+    promote_after: int = Field(default=2, ge=1, description="agreeing jobs after which a rule on trial has a say")
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. Raises SettingsFault for a file or value that cannot be used."""
+    given = os.environ if environment is None else environment
+    values, place = _file_values(given)
+    for name in Settings.model_fields:
+        if text := given.get(PREFIX + name.upper()):
+            values[name] = text
+    if not values.get("data_dir"):
+        values["data_dir"] = _user_folder("user_data_path")
+    try:
+        return Settings(**values)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        where = PREFIX + name.upper() if given.get(PREFIX + name.upper()) else f"{place}: {name}"
+        raise SettingsFault(f"{where}: {first['msg']}") from None
+
+
+def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
+    named = given.get(PREFIX + "CONFIG", "")
+    path = Path(named).expanduser() if named else _user_folder("user_config_path") / "logtriage.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if named:
+            raise SettingsFault(f"{path}: there is no such file ({PREFIX}CONFIG)") from None
+        return {}, str(path)
+    except (OSError, UnicodeDecodeError) as fault:
+        raise SettingsFault(f"{path}: cannot be read: {fault}") from None
+    import tomllib
+
+    try:
+        return tomllib.loads(text), str(path)
+    except tomllib.TOMLDecodeError as fault:
+        raise SettingsFault(f"{path}: {fault}") from None
+
+
+def _user_folder(kind: str) -> Path:
+    import platformdirs
+
+    folder: Path = getattr(platformdirs, kind)("logtriage")
+    return folder
