@@ -1,8 +1,8 @@
 """What a person or a site configures: `logtriage.toml`, and environment variables that overrule it.
 
 The file is the one that `LOGTRIAGE_CONFIG` names, else `logtriage.toml` in the user's configuration folder
-(~/.config/logtriage on Linux). None is looked for in the working directory: that is often a folder of logs that
-somebody else wrote, and a setting can say where texts are sent.
+(~/.config/logtriage on Linux). None is looked for in the working directory: that is often a folder of logs
+that somebody else wrote, and a setting can say where texts are sent.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Folder = Annotated[Path, BeforeValidator(_expanded)]
 
 
 class Settings(BaseModel):
-    """Each field is a key of logtriage.toml, and in capitals after LOGTRIAGE_ a variable of the environment."""
+    """Each field is a key of logtriage.toml, and after LOGTRIAGE_, in capitals, an environment variable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data_dir: Folder = Field(description="verdicts, the ledger, the index and learned rules")
-    database_url: str = Field(default="", description="SQLAlchemy URL of the ledger; empty: SQLite in data_dir")
-    chroma_url: str = Field(default="", description="http(s)://host:port of a Chroma server; empty: embedded")
+    database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in data_dir")
+    chroma_url: str = Field(default="", description="URL of a Chroma server; empty: embedded")
     embedding: str = Field(default="auto", description="auto | lexical | minilm | endpoint")
     no_history: bool = Field(default=False, description="keep no verdicts")
-    promote_after: int = Field(default=2, ge=1, description="agreeing jobs after which a rule on trial has a say")
+    promote_after: int = Field(default=2, ge=1, description="agreeing jobs until a rule on trial has a say")
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
