@@ -1,0 +1,122 @@
+"""What leaves the machine holds no secret: secrets become placeholders, and the answer gets them back.
+
+A value that was recognised once (`token=…`) is replaced wherever it stands, also where nothing around it says
+what it is. Patterns run in linear time (re2). The forms of keys are those that their issuers publish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+SHORTEST_SECRET = 6  # what follows `token=` and is shorter is a setting
+SHORTEST_IN_ADDRESS = 2  # between `user:` and `@host` anything is a password
+
+# (kind, pattern); the group `v` is what is replaced, without it the whole match.
+_FORMS: tuple[tuple[str, str], ...] = (
+    # A text that looks like a placeholder is one of the log, not of ours.
+    ("text", r"<(?:text|secret|email|user|host|ip)-\d+>"),
+    ("secret", r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<v>.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
+    ("secret", r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s:/@\"'<>]*:(?P<v>[^\s/@\"'<>]+)@"),
+    ("secret", r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://(?P<v>[^\s:/@\"'<>]{16,})@"),
+    ("secret", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    ("secret", r"\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{20,}"),
+    ("secret", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bnvapi-[\w-]{20,}"),
+    ("secret", r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bAIza[\w-]{30,}|\bya29\.[\w.-]{20,}|\bpypi-[\w-]{20,}"),
+    ("secret", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+    ("secret", r"(?i)\b(?:bearer|basic|token|negotiate)\s+(?P<v>[\w+/.~-]{16,}=*)"),
+    ("secret", r"(?i)https?://hooks\.[\w.-]+/(?P<v>[\w/-]{10,})"),
+    ("secret", r"(?i)[?&](?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|key|"
+     r"access_token|token|awsaccesskeyid)=(?P<v>[^&\s\"'<>]+)"),
+    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|api[_-]?key|access[_-]?key(?:[_-]?id)?|"
+     r"private[_-]?key|account[_-]?key|auth(?:orization)?|cookie|session[_-]?token|[a-z]*[_-]token|token)"
+     r"[\"']?\s*(?:=>|[=:])\s*[\"']?(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
+    ("secret", r"(?i)--?(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|[\w-]*-token)[ =]+[\"']?"
+     r"(?P<v>[^\s\"'-][^\s\"']{5,})"),
+    ("email", r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b"),
+    ("user", r"(?:/home/|/Users/)(?P<v>[A-Za-z0-9._-]{2,})"),
+)  # fmt: skip
+_ADDRESSES = (
+    ("ip", r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
+    ("ip", r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b|\bfe80::[0-9a-fA-F:]+\b"),
+)
+# `tokens: 4096`, `token=None`, `secret: False` hold no secret.
+_HARMLESS = re.compile(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
+                       r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)")  # fmt: skip
+_PLACEHOLDER = re.compile(r"<(?:text|secret|email|user|host|ip)-\d+>")
+
+
+class Redaction:
+    """The placeholders of one job's texts. The same value has the same placeholder in all of them."""
+
+    def __init__(self, *, hosts: Iterable[str] = (), addresses: bool = False) -> None:
+        """`hosts` are names to hide besides; `addresses` hides IP addresses too."""
+        self._placeholders: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._addresses = addresses
+        self._hosts = frozenset(host for host in hosts if len(host) > 2)
+        for host in sorted(self._hosts):
+            self._learn("host", host)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many different values of each kind were found: {"secret": 2, "email": 1}."""
+        return {kind: number for kind, number in sorted(self._counts.items()) if kind != "text"}
+
+    def redact(self, text: str) -> str:
+        """The text with placeholders. Whatever it holds, `restore` gives exactly it back."""
+        for kind, form in _compiled(self._addresses):
+            for match in form.finditer(text):
+                value = match["v"] if "v" in form.groupindex else match[0]
+                if kind != "secret" or _is_secret(value, match[0]):
+                    self._learn(kind, value)
+        return self._replaced(text)
+
+    def restore(self, text: str) -> str:
+        """The text with the values that stood in the place of placeholders."""
+        return _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
+
+    def _learn(self, kind: str, value: str) -> None:
+        if not value or value in self._placeholders:
+            return
+        self._counts[kind] += 1
+        placeholder = f"<{kind}-{self._counts[kind]}>"
+        self._placeholders[value] = placeholder
+        self._values[placeholder] = value
+
+    def _replaced(self, text: str) -> str:
+        present = [value for value in self._placeholders if value in text]
+        if not present:
+            return text
+        # Longest first, and in one pass: what was put in is never looked at again.
+        present.sort(key=len, reverse=True)
+        parts = [
+            rf"(?<!\w){re.escape(value)}(?!\w)" if self._is_word(value) else re.escape(value)
+            for value in present
+        ]
+        return re.sub("|".join(parts), lambda match: self._placeholders[match[0]], text)
+
+
+    def _is_word(self, value: str) -> bool:
+        """Names and short passwords are replaced as whole words only."""
+        return len(value) < SHORTEST_SECRET or self._placeholders[value].startswith(("<user", "<host"))
+
+
+def _is_secret(value: str, matched: str) -> bool:
+    if "://" in matched and matched.endswith("@"):
+        return len(value) >= SHORTEST_IN_ADDRESS
+    return len(value) >= SHORTEST_SECRET and not _HARMLESS.fullmatch(value)
+
+
+@cache
+def _compiled(addresses: bool) -> tuple[tuple[str, Any], ...]:
+    import re2
+
+    options = re2.Options()
+    options.max_mem = 64 << 20
+    forms = (*_FORMS, *_ADDRESSES) if addresses else _FORMS
+    return tuple((kind, re2.compile(form, options=options)) for kind, form in forms)
