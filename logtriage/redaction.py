@@ -31,8 +31,8 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("secret", r"(?i)https?://hooks\.[\w.-]+/(?P<v>[\w/-]{10,})"),
     ("secret", r"(?i)[?&](?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|key|"
      r"access_token|token|awsaccesskeyid)=(?P<v>[^&\s\"'<>]+)"),
-    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|api[_-]?key|access[_-]?key(?:[_-]?id)?|"
-     r"private[_-]?key|account[_-]?key|auth(?:orization)?|cookie|session[_-]?token|[a-z]*[_-]token|token)"
+    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|api[_-]?key|"
+     r"access[_-]?key(?:[_-]?id)?|private[_-]?key|account[_-]?key|auth(?:orization)?|cookie|session[_-]?token|[a-z]*[_-]token|token)"
      r"[\"']?\s*(?:=>|[=:])\s*[\"']?(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
     ("secret", r"(?i)--?(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|[\w-]*-token)[ =]+[\"']?"
      r"(?P<v>[^\s\"'-][^\s\"']{5,})"),
@@ -45,7 +45,8 @@ _ADDRESSES = (
 )
 # `tokens: 4096`, `token=None`, `secret: False` hold no secret.
 _HARMLESS = re.compile(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
-                       r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)")  # fmt: skip
+                       r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)"
+                       )  # fmt: skip
 _PLACEHOLDER = re.compile(r"<(?:text|secret|email|user|host|ip)-\d+>")
 
 

@@ -40,6 +40,19 @@ class Settings(BaseModel):
     no_history: bool = Field(default=False, description="keep no verdicts")
     promote_after: int = Field(default=2, ge=1, description="agreeing jobs until a rule on trial has a say")
 
+    llm: Literal["never", "auto", "always"] = Field(default="auto", description="when a model is asked")
+    llm_base_url: str = Field(default="", description="OpenAI-compatible endpoint; empty: OpenAI's own")
+    llm_model: str = Field(default="", description="its name at the endpoint; empty: no model is asked")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="where the endpoint wants a key")
+    llm_votes: int = Field(default=5, ge=1, le=25, description="votes asked at most")
+    llm_temperature: float = Field(default=0.7, ge=0, le=2, description="of the votes")
+    llm_tokens_per_vote: int = Field(default=4000, ge=1500, description="of all its requests, both ways")
+    llm_tool_calls: int = Field(default=3, ge=0, le=10, description="of a vote at most, within its tokens")
+    llm_seconds: float = Field(default=60, gt=0, description="for all votes together")
+    llm_redact_hosts: bool = Field(default=False, description="hide host names and addresses from a model")
+    llm_record: str = Field(default="", description="file to which a model's answers are added")
+    llm_replay: str = Field(default="", description="file of recorded answers to use instead of a model")
+
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. Raises SettingsFault for a file or value that cannot be used."""
