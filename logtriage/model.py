@@ -54,6 +54,23 @@ class Source:
     part: int = 0
 
 
+class ArtefactKind(StrEnum):
+    """What a job leaves besides its logs, by the reader that it needs."""
+
+    FLIGHT_RECORDER = "flight recorder dump"
+    STACKS = "stack dump"
+    ERROR_FILE = "error file"  # what torchelastic's @record wrote of an exception
+    RAS = "NCCL RAS report"
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A file that a reader of its own understands; where it is text it is among the sources as well."""
+
+    source: Source
+    kind: ArtefactKind
+
+
 @dataclass(frozen=True, slots=True)
 class Unreadable:
     """A file that could not be read (whole), and why, in words for a person."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from logtriage.artefacts.deposits import Deposits, read_deposits
 from logtriage.diagnose.dossier import compose
 from logtriage.diagnose.offline import decide
 from logtriage.intake.folder import Inventory, discover
@@ -60,7 +61,9 @@ def triage(
     mined = catalogue(inventory.sources, passed.summaries)
     novel = _novel(mined, history, matcher, workers, rules) if history else None
     clock.lap("templates")
-    findings = localise(inventory, passed, bank, matcher)
+    deposits = read_deposits(inventory.root, inventory.artefacts)
+    clock.lap("artefacts")
+    findings = localise(inventory, passed, bank, matcher, deposits)
     clock.lap("localisation")
     decision = decide(findings)
     clock.lap("decision")
@@ -69,7 +72,12 @@ def triage(
         decision,
         inventory=inventory,
         summaries=passed.summaries,
-        unreadable=(*left_out, *inventory.unreadable, *passed.unreadable),
+        unreadable=(
+            *left_out,
+            *inventory.unreadable,
+            *passed.unreadable,
+            *(deposits.unreadable if deposits else ()),
+        ),
         catalogue=mined,
         novel=novel,
         bank=bank,
@@ -83,12 +91,14 @@ def _unused(fault: Fault) -> Unreadable:
     return Unreadable(fault.file, f"{named}line {fault.line}: {fault.message}; not used")
 
 
-def localise(inventory: Inventory, passed: Survey, bank: Bank, matcher: Matcher) -> Findings:
+def localise(
+    inventory: Inventory, passed: Survey, bank: Bank, matcher: Matcher, deposits: Deposits | None = None
+) -> Findings:
     """Close reading and localisation of what the pass found."""
     by_id = {rule.id: rule for rule in bank.rules}
     extents = [Extent(each.bytes, each.lines, _places(each, by_id)) for each in passed.summaries]
     readings = read_closely(inventory.root, inventory.sources, extents)
-    return find(build_scene(readings, matcher), bank)
+    return find(build_scene(readings, matcher), bank, deposits)
 
 
 def _places(summary: Summary, by_id: dict[str, Rule]) -> tuple[tuple[int, int], ...]:

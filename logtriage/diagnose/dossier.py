@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import logtriage
+from logtriage.artefacts.deposits import Deposits
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.citation import cite
 from logtriage.diagnose.decision import Decision
@@ -85,7 +86,7 @@ def compose(
     )
     indications = _indications(findings)
     return Verdict(
-        id=_identity(inventory, summaries, bank),
+        id=_identity(inventory, summaries, bank, findings.deposits),
         tool=Tool(version=logtriage.__version__, rules=bank.version, taxonomy=str(taxonomy().version)),
         job=_job(findings, decision, inventory),
         verdict=body,
@@ -95,15 +96,13 @@ def compose(
         timeline=timeline(findings, decision),
         attempts=attempts(findings, bank),
         mining=Mining(
-            files=len(inventory.sources),
+            files=len({*inventory.sources, *(each.source for each in inventory.artefacts)}),
             bytes=size,
             lines=lines,
             templates=len(catalogue.rows),
             novel_templates=novel,
             compression=round(lines / max(1, len(catalogue.rows)), 1),
-            left_out=(f"{left_out} lines were too different from one another to keep a template of each",)
-            if left_out
-            else (),
+            left_out=_left_out(left_out, findings),
         ),
         unreadable=tuple(UnreadableFile(file=each.file, reason=each.reason) for each in unreadable),
         timing=Timing(
@@ -114,7 +113,16 @@ def compose(
     )
 
 
-def _identity(inventory: Inventory, summaries: Sequence[Summary], bank: Bank) -> str:
+def _left_out(lines: int, findings: Findings) -> tuple[str, ...]:
+    told = findings.deposits.left_out if findings.deposits else ()
+    if lines:
+        told = (f"{lines} lines were too different from one another to keep a template of each", *told)
+    return told
+
+
+def _identity(
+    inventory: Inventory, summaries: Sequence[Summary], bank: Bank, deposits: Deposits | None
+) -> str:
     digest = hashlib.sha256(f"{logtriage.__version__} {bank.version}".encode())
     for source, each in zip(inventory.sources, summaries, strict=True):
         digest.update(f"\0{source.file}\0{each.bytes}\0{each.lines}".encode("utf-8", "surrogateescape"))
@@ -123,6 +131,8 @@ def _identity(inventory: Inventory, summaries: Sequence[Summary], bank: Bank) ->
             digest.update(count.sample + b"\0%d,%d,%d,%d,%d" % (count.count, *count.first, *count.last))
         for (rule, captures), sightings in each.hits.items():
             digest.update(f"\0{rule}{captures}{sightings.count}".encode("utf-8", "surrogatepass"))
+    if deposits is not None:
+        digest.update(deposits.digest.encode())
     return f"v-{digest.hexdigest()[:16]}"
 
 
@@ -149,7 +159,10 @@ def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
         paths=(str(inventory.root),),
         started=iso_time(min(times, default=None)),
         ended=iso_time(max(times, default=None)),
-        ranks=max(findings.topology.world_size or 0, len(findings.topology.ranks)),
+        ranks=max(
+            findings.topology.world_size or 0,
+            len(findings.topology.ranks | (findings.deposits.ranks if findings.deposits else set())),
+        ),
         hosts=findings.topology.hosts,
         attempts=max(1, len(numbers)),
         frameworks=tuple(name for name, _ in frameworks.most_common()),

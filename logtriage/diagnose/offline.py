@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided, without_error
+from logtriage.diagnose.recorded import recorded_alone
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.localize.candidates import Candidate
@@ -21,6 +22,10 @@ def decide(findings: Findings) -> Decision:
         and root is not None
         and (not is_fatal(root) or _came_before(root, findings))
     )
+    if not sure:
+        recorded = recorded_alone(findings)
+        if recorded is not None:
+            return recorded
     if root is None or not sure or finished:
         quiet = without_error(findings, root)
         if quiet is not None:

@@ -139,6 +139,17 @@ def timeline(findings: Findings, decision: Decision) -> tuple[TimelineEntry, ...
                 ),
             )
         )
+    comparison = findings.deposits.comparison if findings.deposits else None
+    for point in comparison.points if comparison else ():
+        if point.time is not None:
+            entry = TimelineEntry(
+                time=iso_time(point.time),
+                kind="cause" if point.rank in decision.culprits.ranks else "symptom",
+                text=f"flight recorder: rank {point.rank} {point.text}",
+                file=point.file,
+                rank=point.rank,
+            )
+            entries.append((point.time, entry))
     entries.sort(key=lambda item: item[0])
     return tuple(entry for _, entry in entries[:MOST_ENTRIES])
 
@@ -154,7 +165,7 @@ def attempts(findings: Findings, bank: Bank) -> tuple[Attempt, ...]:
         cascade = untangle(group(members, bank.explains))
         if cascade.root is None:
             continue
-        decision = decide(_only(findings, members, bank))
+        decision = decide(_only(findings, members, bank, with_dumps=number == numbers[-1]))
         times = [each.time for each in members if each.time is not None]
         kind = taxonomy()[decision.failure_type]
         found.append(
@@ -174,7 +185,11 @@ def attempts(findings: Findings, bank: Bank) -> tuple[Attempt, ...]:
     return tuple(found)
 
 
-def _only(findings: Findings, members: list[Candidate], bank: Bank) -> Findings:
+def _only(findings: Findings, members: list[Candidate], bank: Bank, *, with_dumps: bool) -> Findings:
     return replace(
-        findings, candidates=tuple(members), cascade=untangle(group(members, bank.explains)), slowness=None
+        findings,
+        candidates=tuple(members),
+        cascade=untangle(group(members, bank.explains)),
+        slowness=None,
+        deposits=findings.deposits if with_dumps else None,
     )

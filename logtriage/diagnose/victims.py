@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
+from logtriage.diagnose.recorded import beside_recordings, recorded_desync, recorded_suspects
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
@@ -18,7 +19,10 @@ from logtriage.rulebank.rule import Role
 
 def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     """A time-out, a lost peer or a kill is rarely where it began: look for who went first."""
-    if root.failure_type.startswith("collective."):
+    recorded = recorded_suspects(findings)
+    if recorded is None and (decision := recorded_desync(findings, root)) is not None:
+        return decision
+    if root.failure_type.startswith("collective.") and recorded is None:
         differing = mismatch(waits(findings.scene))
         if differing is not None:
             return Decision(
@@ -44,7 +48,9 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         return None  # a communicator that fails on its own is no victim
     if root.failure_type.startswith("process.") and root.ranks:
         return None  # the process that died is named
-    suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
+    suspects = recorded or silent_ranks(
+        findings.candidates, findings.topology, findings.progress, findings.scene
+    )
     if suspects is not None and not suspects.sure and (died := died_first(findings, ())) is not None:
         return died
     if suspects is None:
@@ -97,7 +103,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         root=decision.root,
         symptoms=decision.symptoms,
         alternatives=decision.alternatives,
-        collect_next=(
+        collect_next=beside_recordings(findings) if recorded else (
             f"A stack of rank {_list(suspects.ranks)} while it hangs (py-spy dump --pid PID).",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that the flight "
             "recorder shows who is missing.",

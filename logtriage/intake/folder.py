@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from logtriage.intake.archives import (
@@ -30,10 +30,11 @@ from logtriage.intake.compression import (
     narrowed,
     wide_encoding,
 )
+from logtriage.intake.dumps import artefact_kind
 from logtriage.intake.identity import Identity, identify_all
 from logtriage.intake.places import NothingReadable, candidates, local_paths, why
 from logtriage.intake.roles import content_role
-from logtriage.model import Source, SourceRole, Unreadable
+from logtriage.model import Artefact, ArtefactKind, Source, SourceRole, Unreadable
 
 __all__ = ["Inventory", "NothingReadable", "discover"]
 
@@ -45,12 +46,16 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The sources of a job in one canonical order; `other_files` counts files that are no text."""
+    """The sources of a job in one canonical order; `other_files` counts files that are no text.
+
+    `artefacts` are read by readers of their own; those of them that are text are sources as well.
+    """
 
     root: Path
     sources: tuple[Source, ...]
     unreadable: tuple[Unreadable, ...]
     other_files: int
+    artefacts: tuple[Artefact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Found:
     file: str
     size: int
     role: SourceRole | None
+    artefact: ArtefactKind | None = None
 
 
 @dataclass(slots=True)
@@ -67,9 +73,11 @@ class _Findings:
     texts: list[_Found]
     unreadable: list[Unreadable]
     others: int = 0
+    dumps: list[_Found] = field(default_factory=list)  # artefacts that are no text
 
     def add(self, more: _Findings) -> None:
         self.texts += more.texts
+        self.dumps += more.dumps
         self.unreadable += more.unreadable
         self.others += more.others
 
@@ -91,12 +99,16 @@ def discover(paths: str | Path | Sequence[str | Path]) -> Inventory:
     with ThreadPoolExecutor(_THREADS) as pool:
         for one in pool.map(lambda batch: _examined(batch, files), batches):
             found.add(one)
-    if not found.texts:
+    if not found.texts and not found.dumps:
         raise NothingReadable(_complaint(asked, found))
     identities = identify_all(text.file for text in found.texts)
     sources = sorted((_source(text, identities[text.file]) for text in found.texts), key=_order)
     unreadable = sorted(set(found.unreadable), key=lambda one: (one.file, one.reason))
-    return Inventory(root, tuple(sources), tuple(unreadable), found.others)
+    kinds = {one.file: one.artefact for one in (*found.texts, *found.dumps) if one.artefact is not None}
+    named = identify_all(dump.file for dump in found.dumps)
+    binary = sorted((_source(dump, named[dump.file]) for dump in found.dumps), key=_order)
+    artefacts = [Artefact(one, kinds[one.file]) for one in (*sources, *binary) if one.file in kinds]
+    return Inventory(root, tuple(sources), tuple(unreadable), found.others, tuple(artefacts))
 
 
 def _source(text: _Found, known: Identity) -> Source:
@@ -236,11 +248,15 @@ def _judge(
         found.unreadable.append(Unreadable(file, f"compressed with {kind}: decompress it first"))
     elif fault is not None and not head:
         found.unreadable.append(Unreadable(file, fault))
+    elif (artefact := artefact_kind(head, tail)) is not None and not is_text(head):
+        found.dumps.append(_Found(file, size, SourceRole.ENVIRONMENT, artefact))
     elif is_text(head):
         role = content_role(file, head + b"\n" + tail if tail else head)
         if partial and role is SourceRole.ENVIRONMENT and head.lstrip()[:1] not in (b"{", b"["):
             role = None  # a log may begin with pages of settings
-        found.texts.append(_Found(file, size, role))
+        if artefact in (ArtefactKind.FLIGHT_RECORDER, ArtefactKind.ERROR_FILE):
+            role = SourceRole.ENVIRONMENT  # its own reader knows what it says
+        found.texts.append(_Found(file, size, role, artefact))
     elif _named_as_log(file):
         found.unreadable.append(Unreadable(file, "not text"))
     else:

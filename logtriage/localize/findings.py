@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logtriage.artefacts.deposits import Deposits
 from logtriage.localize.candidates import Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.exits import Exit, gather_exits
@@ -32,6 +33,7 @@ class Findings:
     outcome: Outcome
     slowness: Slowness | None
     offsets: dict[str, ClockOffset]  # by file, where its clock differs from the job's axis
+    deposits: Deposits | None = None  # what dumps of the job's ranks show
 
     def time(self, line: Line) -> float | None:
         """A line's time on the job's axis."""
@@ -40,7 +42,7 @@ class Findings:
         return line.time + self.offsets[line.file].seconds
 
 
-def find(scene: Scene, bank: Bank) -> Findings:
+def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings:
     """Run the localisation on a scene."""
     progress = gather(scene)
     exits = gather_exits(scene)
@@ -63,6 +65,7 @@ def find(scene: Scene, bank: Bank) -> Findings:
         outcome=judge(scene, progress, exits),
         slowness=slowness(progress),
         offsets=offsets,
+        deposits=deposits,
     )
 
 

@@ -1,0 +1,1 @@
+"""What a job leaves besides its logs: flight recorder dumps, stack dumps, error files."""

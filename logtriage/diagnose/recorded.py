@@ -1,0 +1,137 @@
+"""What the flight recordings of all ranks decide, where the text shows only that ranks waited.
+
+The order of trust is Mycroft's (SOSP'25): stacks and recorder before what the collective library says. An
+error that a log states with certainty, or a fault of a machine, stands above both and never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from logtriage.artefacts.comparison import PROGRAM_FAULTS, Comparison, Fault
+from logtriage.diagnose.decision import Decision
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES, Group
+from logtriage.localize.collectives import Suspects
+from logtriage.localize.findings import ZONES_SECONDS, Findings
+from logtriage.model import Culprits, Evidence
+from logtriage.rulebank.rule import Role
+
+# A program that went on for so long after the operation that waits was not held up by it.
+WENT_ON_SECONDS = 120.0
+
+_CONFIDENCE = {
+    Fault.MISMATCH: 0.88, Fault.ALONE: 0.8, Fault.CROSSED: 0.75, Fault.ABSENT: 0.82, Fault.STALLED: 0.8,
+    Fault.NOT_STARTED: 0.75, Fault.NO_DUMP: 0.62, Fault.JOINED: 0.5,
+}  # fmt: skip
+_TITLES = {
+    Fault.MISMATCH: "Ranks issued different collectives",
+    Fault.ALONE: "A collective was issued by few of its ranks only",
+    Fault.CROSSED: "Ranks issued collectives in different orders and wait for each other",
+    Fault.ABSENT: "A collective waited for {ranks} until it timed out",
+    Fault.STALLED: "A collective waited for {ranks} until it timed out",
+    Fault.NOT_STARTED: "A collective waited for {ranks} until it timed out",
+    Fault.NO_DUMP: "A collective waited for {ranks} until it timed out",
+    Fault.JOINED: "A collective that all ranks joined did not complete",
+}
+
+
+def recorded_suspects(findings: Findings) -> Suspects | None:
+    """The ranks that held the others up, where the recordings name them and it is no fault of the program."""
+    found = _comparison(findings)
+    if found is None or not found.ranks or found.fault in PROGRAM_FAULTS:
+        return None
+    return Suspects(found.ranks, f"held up the others by the flight recorder: {found.told}")
+
+
+def recorded_desync(findings: Findings, root: Group) -> Decision | None:
+    """Different programs on different ranks, behind a collective that timed out."""
+    found = _comparison(findings)
+    if found is None or found.fault not in PROGRAM_FAULTS:
+        return None
+    return _decision(findings, found, "collective.desync", _cited(root.causes), root)
+
+
+def recorded_alone(findings: Findings) -> Decision | None:
+    """A decision from dumps where no line of text states an error with certainty."""
+    found = _comparison(findings)
+    outcome = findings.outcome
+    if found is None or outcome.kind == "completed":
+        return None
+    words = [
+        each
+        for each in findings.candidates
+        if each.rank in found.ranks
+        and each.role is Role.CAUSE
+        and not each.recovered
+        and each.failure_type not in CONSEQUENCES
+    ]
+    if words and found.fault not in PROGRAM_FAULTS:
+        decision = _decision(findings, found, words[-1].failure_type, _cited(words[::-1]), None)
+        return replace(decision, title=words[-1].title, confidence=0.65, root=words[-1])
+    kind = "collective.desync" if found.fault in PROGRAM_FAULTS else "collective.timeout"
+    if kind == "collective.timeout" and findings.progress.traces and not findings.candidates:
+        kind = "hang.silent"
+    last = (Evidence(outcome.line, "the last sign of progress"),) if outcome.line is not None else ()
+    return _decision(findings, found, kind, last, None)
+
+
+def _cited(candidates: Sequence[Candidate]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(each.line, each.title, each.rule.id if each.rule else None) for each in candidates[:3]
+    )
+
+
+def beside_recordings(findings: Findings) -> tuple[str, ...]:
+    """What to collect next time beside the flight recordings that are here."""
+    found = _comparison(findings)
+    return _collect(found) if found else ()
+
+
+def _comparison(findings: Findings) -> Comparison | None:
+    """What the recordings show, unless the job went on for long after they were made."""
+    found = findings.deposits.comparison if findings.deposits else None
+    last = findings.progress.last_time
+    if found is None or found.since is None or last is None:
+        return found
+    later = last - found.since
+    # A log's clock may be in another time zone than the dumps, which count in UTC: some quarters of an hour.
+    zone = round(later / 900) * 900
+    same_time = abs(later - zone) <= WENT_ON_SECONDS / 2 and 0 < zone <= ZONES_SECONDS
+    return found if later <= WENT_ON_SECONDS or same_time else None
+
+
+def _decision(
+    findings: Findings, found: Comparison, kind: str, evidence: tuple[Evidence, ...], root: Group | None
+) -> Decision:
+    hosts = findings.topology.hosts_of(found.ranks) if len(findings.topology.hosts) > 1 else []
+    told = f"the flight recordings of {len(found.recorded)} ranks show that {found.told}"
+    if found.here is not None and found.there is not None:
+        told += (
+            f"; the others wait in {found.there.function} ({found.there.path}:{found.there.line}), "
+            f"it was last in {found.here.function} ({found.here.path}:{found.here.line})"
+        )
+    named = ", ".join(map(str, found.ranks[:8]))
+    return Decision(
+        failure_type=kind,
+        title=_TITLES[found.fault].format(ranks=f"rank{'s' if len(found.ranks) > 1 else ''} {named}"),
+        confidence=_CONFIDENCE[found.fault],
+        culprits=Culprits(ranks=found.ranks, hosts=tuple(hosts)),
+        evidence=evidence,
+        decided_by="localisation",
+        why=told,
+        outcome="failed",
+        root=root.causes[0] if root and root.causes else None,
+        symptoms=tuple(root.members[:3]) if root else (),
+        collect_next=_collect(found),
+    )
+
+
+def _collect(found: Comparison) -> tuple[str, ...]:
+    if found.fault in PROGRAM_FAULTS:
+        return ()
+    named = ", ".join(map(str, found.ranks[:8])) or "all ranks"
+    return (
+        f"A stack of rank {named} while it hangs (py-spy dump --pid PID), and the kernel log of its host.",
+    )

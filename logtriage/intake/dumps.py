@@ -1,0 +1,37 @@
+"""Which files are dumps that a reader of their own understands, told by their first and last bytes."""
+
+from __future__ import annotations
+
+import re
+
+from logtriage.model import ArtefactKind
+
+_RECORDER_KEYS = (b"pg_config", b"pg_status", b"profiling_name")
+_JSON_KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
+# py-spy heads each process, faulthandler and gdb each thread.
+_STACKS = re.compile(
+    rb"\(most recent call first\)|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
+    rb"|^Process \d+: .{0,4096}\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("
+    rb"|\"os_thread_id\"",
+    re.MULTILINE,
+)
+_STACK_WORDS = (b"recent call first", b"Thread ", b"Process ", b"#0 ", b'"os_thread_id"')
+
+
+def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
+    """The kind of dump that a file is or holds, or None for most files.
+
+    `head` are its first bytes after decompression, `tail` its last where it is longer.
+    """
+    start = head[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"\x80" or start[:3] in (b"(dp", b"(d\n"):  # a pickle, of protocol 2 to 5 or 0
+        return ArtefactKind.FLIGHT_RECORDER if any(key in head for key in _RECORDER_KEYS) else None
+    if start[:1] == b"{":
+        if sum(key in head for key in _JSON_KEYS) >= 2:
+            return ArtefactKind.FLIGHT_RECORDER
+        if b'"py_callstack"' in head:
+            return ArtefactKind.ERROR_FILE
+    for part in (head, tail):
+        if any(word in part for word in _STACK_WORDS) and _STACKS.search(part):
+            return ArtefactKind.STACKS
+    return None
