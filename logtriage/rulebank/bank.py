@@ -18,13 +18,13 @@ import re2
 import yaml
 
 from logtriage.model import SourceRole
-from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Role, Rule, Strength
+from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance, Role, Rule, Strength
 from logtriage.taxonomy import YAML_LOADER, shipped, taxonomy
 
 NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
-    "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework",
+    "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
 }  # fmt: skip
 
 
@@ -226,9 +226,19 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
         marks=_one_of(Mark, entry["marks"], "marks") if entry.get("marks") else None,
         voids=_voids(entry.get("voids", False)),
         framework=entry.get("framework"),
+        provenance=_provenance(entry.get("provenance")),
         file=file,
         line=line,
     )
+
+
+def _provenance(value: Any) -> Provenance | None:
+    if value is None:
+        return None
+    names = [field.name for field in fields(Provenance)]
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError(f"provenance is a mapping of {', '.join(names)}")
+    return Provenance(**{name: str(value[name]) for name in names})
 
 
 def _short(value: Any) -> str:

@@ -47,6 +47,16 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """Of a rule learned from a confirmed diagnosis: which verdict, by whom, when, from which line."""
+
+    verdict: str
+    by: str
+    at: str  # ISO 8601 in UTC
+    evidence: str  # FILE:LINE
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     id: str
     failure_type: str | None
@@ -64,6 +74,7 @@ class Rule:
     marks: Mark | None = None
     voids: str = ""  # "line": no other hit of the line counts; "phrase": none that overlaps the match
     framework: str | None = None
+    provenance: Provenance | None = None
     file: str = ""
     line: int = 0
 

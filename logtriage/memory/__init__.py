@@ -1,0 +1,1 @@
+"""Confirmed diagnoses and what is learned from them: the ledger, the learned rules, the index of likeness."""

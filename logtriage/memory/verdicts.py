@@ -1,0 +1,116 @@
+"""The verdicts that were given, one JSON file each, so that `confirm ID` finds what it is about.
+
+Written by every triage, therefore without any import that the triage has not made already, bounded in number
+and age, and never in the way: where the disk is full or read-only the triage goes on without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logtriage.report.document import Verdict, iso_time, read_verdict
+
+MOST_KEPT = 2_000
+LONGEST_KEPT = 365 * 86_400.0  # seconds
+MOST_INDICATIONS = 200  # of the up to 10,000 of a document
+FOLDER = "verdicts"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVerdict:
+    """A verdict, when it was given (seconds since 1970) and the absolute paths that were asked about."""
+
+    verdict: Verdict
+    at: float
+    paths: tuple[str, ...]
+
+
+def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path) -> bool:
+    """Write a verdict down under its id; False where that was not possible."""
+    folder = data_dir / FOLDER
+    document = verdict.to_dict()
+    document["indications"] = document["indications"][:MOST_INDICATIONS]
+    entry = {"at": time.time(), "paths": [_absolute(path) for path in paths], "verdict": document}
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = folder / f"{verdict.id}.json"
+        part = folder / f".{verdict.id}.{os.getpid()}"
+        try:
+            part.write_text(json.dumps(entry, ensure_ascii=True), encoding="utf-8")
+            part.replace(target)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        _prune(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _absolute(path: str | Path) -> str:
+    text = str(path)
+    return text if "://" in text or text == "-" else os.path.abspath(text)  # noqa: PTH100 - globs stay as they are
+
+
+def _prune(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    if len(names) <= MOST_KEPT and int(time.time()) % 50:
+        return  # ages are looked at now and then only
+    ages: list[tuple[float, Path]] = []
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):  # another process prunes too
+            ages.append(((folder / name).stat().st_mtime, folder / name))
+    ages.sort(reverse=True)
+    oldest = time.time() - LONGEST_KEPT
+    for position, (written, path) in enumerate(ages):
+        if position >= MOST_KEPT or written < oldest:
+            path.unlink(missing_ok=True)
+
+
+def kept_verdicts(data_dir: Path) -> Iterator[KeptVerdict]:
+    """All verdicts that can still be read, the newest first."""
+    files: list[tuple[float, Path]] = []
+    for path in (data_dir / FOLDER).glob("*.json"):
+        with contextlib.suppress(OSError):
+            files.append((path.stat().st_mtime, path))
+    for _, path in sorted(files, reverse=True):
+        if (kept := _read(path)) is not None:
+            yield kept
+
+
+def kept_verdict(verdict_id: str, data_dir: Path) -> KeptVerdict:
+    """The verdict whose id is, or begins with, `verdict_id`. Raises KeyError that says what to do."""
+    folder = data_dir / FOLDER
+    wanted = verdict_id.strip()
+    names = sorted(path.stem for path in folder.glob("*.json")) if wanted else []
+    found = [name for name in names if name == wanted] or [
+        name for name in names if name.startswith((wanted, f"v-{wanted}"))
+    ]
+    if len(found) > 1:
+        raise KeyError(f"{len(found)} verdicts begin with {wanted!r}; give more of the id")
+    kept = _read(folder / f"{found[0]}.json") if found else None
+    if kept is None:
+        raise KeyError(f"there is no verdict {wanted!r} on this machine; see `logtriage history`")
+    return kept
+
+
+def _read(path: Path) -> KeptVerdict | None:
+    try:
+        entry: dict[str, Any] = json.loads(path.read_bytes())
+        paths = tuple(map(str, entry["paths"]))
+        return KeptVerdict(read_verdict(entry["verdict"]), float(entry["at"]), paths)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # of another version, or half written
+        return None
+
+
+def when(kept: KeptVerdict) -> str:
+    """The day and minute (UTC) in which it was given."""
+    return (iso_time(kept.at) or "")[:16].replace("T", " ")

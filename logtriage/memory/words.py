@@ -1,0 +1,55 @@
+"""Words by what they do in log lines: those that name a value, and those that tell nothing."""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words whose number is a place in the job and not part of a name.
+INDEXED = _words(
+    """
+    rank gpu cuda device shard chunk part worker step epoch layer stage expert iter iteration
+    attempt replica thread block group batch bucket queue slot port lane link channel stream bank
+    partition split microbatch tp pp dp ep cp task proc process loader slice segment row index idx v
+    """
+)
+
+# What a name of one job's own stands behind: `user=alice`, `bucket models-7`.
+IDENTITIES = _words(
+    """
+    user username owner account job jobname job_name jobid job_id name id host hostname node
+    nodename server client peer pool volume vol bucket dataset corpus queue partition namespace ns
+    pod container image device dev file filename path dir directory url uri endpoint cluster region
+    zone tenant project run run_id experiment task worker actor addr address uuid session request
+    req request_id key object blob tag mount share share_name reservation qos lease table topic
+    branch tokenizer split shard model
+    """
+)
+
+# Ends of names of data files; those of sources name the software and stay.
+FILE_ENDS = _words(
+    """
+    bin tar gz tgz zst zip parquet idx json jsonl pt pth safetensors ckpt npy npz arrow h5 hdf5 txt
+    csv tsv tfrecord rec lmdb mds webdataset wds db sqlite yaml yml toml ini conf cfg log out err
+    pkl pickle model vocab tok tokens dat data mp4 jpg jpeg png wav flac pb onnx gguf lock tmp
+    partial manifest index
+    """
+)
+
+# Words that many lines of all sorts hold; an exception's class of Python itself tells nothing either.
+EMPTY = _words(
+    """
+    the and for with was has had are not from this that into will been but can cannot could its out
+    error errors err fatal critical warning warn info debug exception failed failure failures fail
+    failing job task process rank ranks worker node host step line file code exit status exited got
+    expected found invalid unexpected true false none null nan traceback most recent call last
+    assertionerror runtimeerror valueerror typeerror keyerror indexerror attributeerror oserror
+    ioerror exceptiongroup nameerror importerror modulenotfounderror filenotfounderror
+    permissionerror timeouterror connectionerror notimplementederror stopiteration systemexit
+    keyboardinterrupt memoryerror overflowerror zerodivisionerror unicodedecodeerror message reason
+    pid time date while when after before please see now unknown problem issue something wrong abort
+    aborted aborting terminated killed stopped
+    """
+)
