@@ -16,6 +16,7 @@ from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import build_scene
+from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.summary import Summary
 from logtriage.mining.survey import Report, Survey, survey
@@ -24,6 +25,7 @@ from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault, Role, Rule, Strength
+from logtriage.settings import load_settings
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -35,19 +37,22 @@ def triage(
     history: Sequence[str | Path] = (),
     workers: int | None = None,
     rules: Sequence[Path] = (),
+    learned: Sequence[Path] | None = None,
     progress: Report | None = None,
 ) -> Verdict:
     """Why the job whose logs lie in `paths` died, where it began and what to do now.
 
     `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
-    `rules` are extra rule files. `progress` is called with (file, bytes done, bytes in all).
+    `rules` are extra rule files, `learned` those of learned rules (by default all that have a say). `progress` is called with (file, bytes done, bytes in all).
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
     """
     del offline  # no model is asked yet: every triage is an offline one
     started = time.perf_counter()
     clock = _StageClock()
+    data_dir = load_settings().data_dir
+    rules = (*(files_in_state(data_dir, ACTIVE) if learned is None else learned), *rules)
     bank = load_bank(rules)
     left_out = [_unused(each) for each in bank.faults]
     matcher = Matcher(bank)
@@ -80,6 +85,7 @@ def triage(
         ),
         catalogue=mined,
         novel=novel,
+        trial=trial_sightings(data_dir, passed.summaries),
         bank=bank,
         seconds=time.perf_counter() - started,
         stages=clock.stages,

@@ -44,7 +44,12 @@ def mitigations(decision: Decision, findings: Findings) -> tuple[Mitigation, ...
         reference = rule.references[0] if rule.references else None
         for each in rule.mitigation:
             if each.when is None or each.when.lower() in seen:
-                found.setdefault(each.text, Mitigation(text=each.text, source="rule", reference=reference))
+                found.setdefault(
+                    each.text,
+                    Mitigation(
+                        text=each.text, source="memory" if rule.provenance else "rule", reference=reference
+                    ),
+                )
     action = taxonomy()[decision.failure_type].action
     if decision.failure_type != "unknown":
         found.setdefault(_GENERAL[action], Mitigation(text=_GENERAL[action], source="taxonomy"))

@@ -16,7 +16,9 @@ from logtriage.localize.outcome import Outcome
 def confidence(root: Group, rivals: Sequence[Group], outcome: Outcome) -> float:
     """From the surest rule of the root, how general its type is, and rivals that nothing explains."""
     value = {3: 0.95, 2: 0.86, 1: 0.55}.get(root.sureness, 0.4)
-    if root.failure_type in CONSEQUENCES:
+    if root.is_learned:  # a person called this very line the cause, whatever its type mostly is
+        value = 0.95
+    elif root.failure_type in CONSEQUENCES:
         value -= 0.12
     elif root.failure_type in GENERAL_TYPES:
         value -= 0.08

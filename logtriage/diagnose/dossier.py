@@ -51,6 +51,7 @@ def compose(
     unreadable: Sequence[Unreadable],
     catalogue: Catalogue,
     novel: int | None,
+    trial: dict[str, int],
     bank: Bank,
     seconds: float,
     stages: dict[str, float],
@@ -103,6 +104,7 @@ def compose(
             novel_templates=novel,
             compression=round(lines / max(1, len(catalogue.rows)), 1),
             left_out=_left_out(left_out, findings),
+            trial_rules=trial,
         ),
         unreadable=tuple(UnreadableFile(file=each.file, reason=each.reason) for each in unreadable),
         timing=Timing(

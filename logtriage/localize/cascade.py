@@ -87,6 +87,14 @@ class Group:
         return max((_SURENESS[member.strength] for member in self.causes), default=0)
 
     @property
+    def is_learned(self) -> bool:
+        """Whether a rule speaks for it that somebody's confirmed diagnosis taught."""
+        return any(
+            each.rule is not None and each.rule.provenance is not None and each.strength is Strength.DEFINITE
+            for each in self.causes
+        )
+
+    @property
     def first_time(self) -> float | None:
         return min((member.time for member in self.members if member.time is not None), default=None)
 

@@ -237,6 +237,9 @@ class Mining(Part):
     novel_templates: Count | None = Field(default=None, description="null without earlier runs")
     compression: float = Field(default=1.0, description="lines for each template")
     left_out: tuple[Text, ...] = Field(default=(), description="what was sampled or bounded, in words")
+    trial_rules: dict[Text, Count] = Field(
+        default_factory=dict, description="learned rules on trial, which have no say, and the lines they match"
+    )
 
 
 class UnreadableFile(Part):

@@ -1,0 +1,250 @@
+"""The line that a diagnosis rests on: found where a person points, or picked where nobody does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logtriage.intake.folder import Inventory, discover
+from logtriage.intake.lines import plain, segments
+from logtriage.intake.reading import Extent, Reading, read_closely
+from logtriage.intake.records import records
+from logtriage.intake.streams import StreamFault, pieces
+from logtriage.memory.ledger import Cited
+from logtriage.memory.wording import patterns
+from logtriage.mining.masks import mask
+from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
+from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.rule import Role, Strength
+
+MOST_ALIKE = 400  # other lines of a job that may show what varies in a line
+ROUTINE = 12  # a line of a kind that stands so often in one file, from its first half on, is routine
+
+
+class EvidenceFault(Exception):
+    """The named line cannot be had; the message says why and what could be named instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A line of a job, as its file has it (`cited`) and as rules see it.
+
+    `messages` are its parts without heads (times, ranks, levels), the one that says most first; `alike` are
+    messages of other lines; `is_clear`: a person pointed at it, or no other line could be meant.
+    """
+
+    cited: Cited
+    role: SourceRole
+    messages: tuple[str, ...]
+    alike: tuple[str, ...]
+    is_clear: bool = True
+    is_routine: bool = False
+    moved_from: int | None = None  # the line that was named, where another line of its traceback speaks
+
+    @property
+    def message(self) -> str:
+        return self.messages[0] if self.messages else self.cited.text
+
+
+def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
+    """The line at `FILE:LINE`, with FILE as verdicts name it, or any ending of it that is unique.
+
+    Of a traceback only the lines that name an exception speak: any other stands for the next of those.
+    Raises EvidenceFault, and NothingReadable where the logs are gone.
+    """
+    name, colon, number = place.rpartition(":")
+    if not colon or not number.isdigit() or not int(number):
+        raise EvidenceFault(f"{place!r} is not FILE:LINE")
+    inventory = discover(list(paths))
+    source = _source(inventory, name)
+    line = int(number)
+    extent, offset = _extent(inventory.root, source, line)
+    if offset is None:
+        raise EvidenceFault(f"{source.file} has no line {line}; it ends at {extent.lines}")
+    extent = Extent(extent.bytes, extent.lines, ((line, offset),))
+    (reading,) = read_closely(inventory.root, [source], [extent])
+    for record in records(reading.lines):
+        for each in record.lines:
+            if each.number == line:
+                spoken = _speaking(record, each)
+                moved = line if spoken.number != line else None
+                return _witness(spoken, reading, matcher, is_clear=True, moved_from=moved)
+    raise EvidenceFault(f"{source.file}:{line} could not be read")
+
+
+def _source(inventory: Inventory, name: str) -> Source:
+    shown = name.replace("\\", "/")
+    full = str(Path(shown).absolute())
+    found = [
+        each for each in inventory.sources if each.file == shown or str(inventory.root / each.file) == full
+    ]
+    found = found or [
+        each for each in inventory.sources if f"/{each.file}".endswith(f"/{shown.lstrip('./')}")
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise EvidenceFault(f"{name} could be {found[0].file} or {found[1].file}; name more of the path")
+    files = ", ".join(each.file for each in inventory.sources[:5])
+    more = ", …" if len(inventory.sources) > 5 else ""
+    raise EvidenceFault(f"no log of this job is called {name}; there are {files}{more}")
+
+
+def _extent(root: Path, source: Source, line: int = 0) -> tuple[Extent, int | None]:
+    """How large a file is, and at which byte a line begins in it."""
+    size = lines = 0
+    offset = None
+    try:
+        for piece in pieces(root, source):
+            count = piece.data.count(b"\n")
+            if piece.first_line <= line <= piece.first_line + count and piece.data:
+                before = piece.data.split(b"\n", line - piece.first_line)
+                rest = before[-1]
+                if rest or line < piece.first_line + count:
+                    offset = piece.offset + len(piece.data) - len(rest)
+            size += len(piece.data) + piece.elided
+            lines += count
+    except StreamFault:
+        pass  # what was readable counts
+    return Extent(size, lines, ()), offset
+
+
+def _speaking(record: Record, line: Line) -> Line:
+    if record.kind != "traceback" or not record.raised:
+        return line
+    for raised in record.raised:
+        if raised.at.number <= line.number and not _is_machinery(line.message):
+            return line  # an exception, or a later line of its message
+    later = [raised for raised in record.raised if raised.at.number >= line.number]
+    return min(later, key=lambda raised: raised.at.number).at if later else record.raised[-1].at
+
+
+def _is_machinery(message: str) -> bool:
+    stripped = message.lstrip(" |+-")
+    return stripped.startswith(("Traceback (most", 'File "', "During handling", "The above exception"))
+
+
+def _witness(
+    line: Line, reading: Reading, matcher: Matcher, *, is_clear: bool, moved_from: int | None = None
+) -> Witness:
+    messages = _messages(line)
+    others = {
+        each.message: None for each in reading.lines if each.number != line.number and each.message.strip()
+    }
+    return Witness(
+        cited=Cited(line.file, line.number, line.text),
+        role=reading.source.role,
+        messages=messages,
+        alike=_nearest(messages[0] if messages else "", others),
+        is_clear=is_clear,
+        is_routine=_is_routine(line, reading),
+        moved_from=moved_from,
+    )
+
+
+def cited_witness(text: str, file: str, number: int) -> Witness:
+    """A line that a verdict cites, where the logs are not there any more."""
+    parts = tuple(part for part in segments(plain(text.encode("utf-8", "surrogatepass"))) if part.strip())
+    return Witness(Cited(file, number, text), SourceRole.MERGED, _by_content(parts), ())
+
+
+def _messages(line: Line) -> tuple[str, ...]:
+    parts = [part for part in line.message.split("\n") if part.strip()]
+    if not parts:
+        parts = [part for part in segments(plain(line.text.encode("utf-8", "surrogatepass"))) if part.strip()]
+    return _by_content(parts)
+
+
+def _by_content(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(parts, key=lambda part: -_content(part)))
+
+
+def _content(message: str) -> int:
+    wording = next(patterns(message), None)
+    return len(set(wording.content)) if wording is not None else 0
+
+
+def _nearest(message: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Other messages of as many words, of which some are the same: the rest shows what varies."""
+    words = message.split()
+    found = []
+    for other in others:
+        theirs = other.split()
+        if len(theirs) == len(words) and sum(a == b for a, b in zip(words, theirs, strict=True)) * 2 >= len(
+            words
+        ):
+            found.append(other)
+            if len(found) >= MOST_ALIKE:
+                break
+    return tuple(found)
+
+
+def _is_routine(line: Line, reading: Reading) -> bool:
+    masked = mask(line.message)
+    numbers = [each.number for each in reading.lines if mask(each.message) == masked]
+    last = reading.lines[-1].number if reading.lines else 1
+    return len(numbers) >= ROUTINE and numbers[0] < last / 2
+
+
+_FAULTY = re.compile(
+    r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|abort(?:ed|ing)?|cannot|could not|can't|refus(?:ed|ing)|denied|"
+    r"invalid|corrupt(?:ed|ion)?|mismatch(?:ed)?|lost|timed? ?out|exceed(?:ed|s)?|unable|panic|assert\w*|"
+    r"violat\w+|giving up|unreachable|evict(?:ed)?|killed|revoked|expired|rejected|poisoned|missing|broken|"
+    r"dead|stuck|unhealthy|degraded|terminat\w+|never (?:answered|came|arrived)|shutting down|tearing down|"
+    r"bailing out)\b"
+)
+
+
+def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
+    """The line that most looks like what ended the job, where nobody names one; None without any.
+
+    Exceptions first, then lines at an error level, then lines with words of failure; what a rule knows as a
+    mere consequence, and what stands in the log again and again, is not taken. Of equals the earliest.
+    """
+    inventory = discover(list(paths))
+    sources = [
+        each
+        for each in inventory.sources
+        if each.role not in (SourceRole.ENVIRONMENT, SourceRole.METRICS, SourceRole.HARDWARE)
+    ]
+    extents = [_extent(inventory.root, source)[0] for source in sources]
+    found: list[tuple[int, float, int, Line, Reading]] = []
+    for reading in read_closely(inventory.root, sources, extents):
+        for weight, line in _faulty_lines(reading, matcher):
+            found.append((-weight, line.time or float("inf"), len(found), line, reading))
+    found.sort(key=lambda each: each[:3])
+    for position, (weight, _, _, line, reading) in enumerate(found[:50]):
+        wording = next((each for each in patterns(line.message) if each.fault is None), None)
+        if wording is None or _is_routine(line, reading):
+            continue
+        own = mask(line.message)
+        rivals = {mask(each[3].message) for each in found[position:] if each[0] == weight} - {own}
+        return _witness(line, reading, matcher, is_clear=not rivals)
+    return None
+
+
+def _faulty_lines(reading: Reading, matcher: Matcher) -> Iterator[tuple[int, Line]]:
+    counts: Counter[str] = Counter()
+    for record in records(reading.lines):
+        raised: Sequence[Raised] = record.raised if record.kind == "traceback" else ()
+        lines = [(4, each.at) for each in raised[:1]] or [(0, each) for each in record.lines[:1]]
+        for weight, line in lines:
+            grave = line.level in (Level.ERROR, Level.CRITICAL)
+            weight = weight or 2 * grave + (_FAULTY.search(line.message[:400]) is not None)
+            if not weight:
+                continue
+            masked = mask(line.message)
+            counts[masked] += 1
+            if counts[masked] > 3:
+                continue
+            hits = matcher.match_segments(
+                segments(plain(line.text.encode("utf-8", "surrogatepass"))), reading.source.role
+            )
+            if any(hit.rule.role is not Role.CAUSE for hit in hits):
+                continue
+            if any(hit.rule.strength is Strength.DEFINITE for hit in hits):
+                continue
+            yield weight, line

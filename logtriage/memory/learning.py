@@ -1,0 +1,221 @@
+"""One confirmed diagnosis: into the ledger first, then what follows for the learned rules.
+
+A rule that is learned has a say at once where a person pointed at its line, or agreed to the line that the
+verdict showed, all guards hold, and the rule names the job that it comes from; otherwise it stays on trial
+until other confirmed jobs agree with it. Later confirmations that contradict a rule retire it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from logtriage.intake.folder import NothingReadable
+from logtriage.memory.changes import bank_name, finish_changes, image, locked, make_changes, moved
+from logtriage.memory.evidence import EvidenceFault, Witness, cited_witness, picked, witness_at
+from logtriage.memory.ledger import Change, Cited, Diagnosis, Ledger, Vote, now
+from logtriage.memory.proposal import LONGEST_EXAMPLE, Judge, Proposal, bank_with_learned, propose
+from logtriage.memory.rule_folder import (
+    ACTIVE,
+    RETIRED,
+    TRIAL,
+    file_name,
+    learned_rules,
+    rule_text,
+    rules_dir,
+)
+from logtriage.memory.verdicts import KeptVerdict
+from logtriage.report.document import Verdict
+from logtriage.rulebank.bank import pattern_of
+from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.rule import Rule
+
+_NEVER_STATED = ("none.", "unknown")
+_SELDOM_STATED = ("hang.", "slow.")  # found by comparing ranks, or by silence
+AGREEMENTS_A_CONTRADICTION = 3  # so many agreeing jobs outweigh one that contradicts
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What came of one confirmation; `why` says why there is no rule, or why it has no say yet."""
+
+    diagnosis: Diagnosis
+    rule: Rule | None = None
+    state: str = ""  # trial | active
+    why: str = ""
+    witness: Witness | None = None
+    changes: tuple[Change, ...] = ()  # to all learned rules
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person said: the type, and optionally the line (FILE:LINE) and what helped."""
+
+    failure_type: str
+    author: str
+    evidence: str = ""
+    mitigation: str = ""
+
+
+def learn(
+    kept: KeptVerdict, word: Word, ledger: Ledger, data_dir: Path, judge: Judge, *, promote_after: int = 2
+) -> Lesson:
+    """Write a person's word on a verdict into the ledger, and learn from it what the guards let through.
+
+    Raises EvidenceFault where the line that the person names cannot be had (nothing is written then), and
+    LedgerFault.
+    """
+    bank = bank_with_learned(data_dir)
+    witness = _witness(kept, word, Matcher(bank))
+    diagnosis = ledger.add(_diagnosis(kept, word, witness))
+    with locked(data_dir):
+        finish_changes(ledger, data_dir)
+        changes = _settle_votes(kept, diagnosis, witness, ledger, data_dir, promote_after)
+        proposal = _proposal(kept, diagnosis, witness, bool(word.evidence), data_dir, judge)
+        if proposal.rule is not None:
+            change = _change(proposal.rule, proposal.state, diagnosis, data_dir)
+            changes += make_changes([change], ledger, data_dir)
+            ledger.vote([Vote(proposal.rule.id, diagnosis.verdict_id, True)])
+    return Lesson(diagnosis, proposal.rule, proposal.state, proposal.why, witness, tuple(changes))
+
+
+def _witness(kept: KeptVerdict, word: Word, matcher: Matcher) -> Witness | None:
+    if word.evidence:
+        try:
+            return witness_at(kept.paths, word.evidence, matcher)
+        except NothingReadable:
+            known = _cited_lines(kept.verdict).get(word.evidence)
+            if known is None:
+                raise EvidenceFault(
+                    "the logs are not there any more, and the verdict does not cite that line"
+                ) from None
+            file, _, number = word.evidence.rpartition(":")
+            return cited_witness(known, file, int(number))
+    if word.failure_type.startswith((*_NEVER_STATED, *_SELDOM_STATED)):
+        return None
+    shown = kept.verdict.verdict.evidence
+    if shown:
+        with suppress(EvidenceFault, NothingReadable):
+            return witness_at(kept.paths, f"{shown[0].file}:{shown[0].line}", matcher)
+        return cited_witness(shown[0].text, shown[0].file, shown[0].line)
+    with suppress(NothingReadable):
+        return picked(kept.paths, matcher)
+    return None
+
+
+def _cited_lines(verdict: Verdict) -> dict[str, str]:
+    cited = [
+        *verdict.verdict.evidence,
+        *(each for other in verdict.verdict.alternatives for each in other.evidence),
+    ]
+    return {f"{each.file}:{each.line}": each.text for each in cited}
+
+
+def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagnosis:
+    verdict = kept.verdict
+    cited = [
+        Cited(each.file, each.line, each.text[:LONGEST_EXAMPLE]) for each in verdict.verdict.evidence[:4]
+    ]
+    if witness is not None:
+        own = replace(witness.cited, text=witness.cited.text[:LONGEST_EXAMPLE])
+        cited = [own, *(each for each in cited if (each.file, each.line) != (own.file, own.line))]
+    agreed = word.failure_type == verdict.verdict.failure_type
+    title = verdict.verdict.title if agreed or witness is None else witness.message[:160]
+    return Diagnosis(
+        verdict_id=verdict.id,
+        failure_type=word.failure_type,
+        told=verdict.verdict.failure_type,
+        author=word.author,
+        at=now(),
+        title=title,
+        evidence=tuple(cited),
+        context={
+            "job": verdict.job.name,
+            "frameworks": list(verdict.job.frameworks),
+            "ranks": verdict.job.ranks,
+            "hosts": list(verdict.job.hosts[:16]),
+            "symptoms": sorted({each.failure_type for each in verdict.symptoms}),
+            "culprits": verdict.verdict.culprits.model_dump(mode="json"),
+        },
+        mitigation=word.mitigation,
+    )
+
+
+def _settle_votes(
+    kept: KeptVerdict,
+    diagnosis: Diagnosis,
+    witness: Witness | None,
+    ledger: Ledger,
+    data_dir: Path,
+    promote_after: int,
+) -> list[Change]:
+    """Let the job vote on the learned rules that matched it: promotes and retires."""
+    changes: list[Change] = []
+    for learned in learned_rules(data_dir):
+        rule = learned.rule
+        if learned.state == RETIRED or not _spoke(rule, learned.state, kept.verdict, witness):
+            continue
+        agrees = rule.failure_type == diagnosis.failure_type
+        ledger.vote([Vote(rule.id, diagnosis.verdict_id, agrees)])
+        agreeing, against = ledger.votes(rule.id)
+        if not agrees and against * AGREEMENTS_A_CONTRADICTION >= agreeing:
+            reason = f"verdict {diagnosis.verdict_id} was {diagnosis.failure_type}, not {rule.failure_type}"
+            changes.append(moved(learned, RETIRED, diagnosis.author, reason, data_dir, diagnosis.id))
+        elif agrees and learned.state == TRIAL and agreeing >= promote_after and not against:
+            reason = f"{agreeing} confirmed jobs agree"
+            changes.append(moved(learned, ACTIVE, diagnosis.author, reason, data_dir, diagnosis.id))
+    return make_changes(changes, ledger, data_dir) if changes else []
+
+
+def _spoke(rule: Rule, state: str, verdict: Verdict, witness: Witness | None) -> bool:
+    """Whether the rule named the root cause of this job, or would have, had it had a say."""
+    if state == TRIAL and rule.id in verdict.mining.trial_rules:
+        return True
+    lead = verdict.verdict.evidence[0] if verdict.verdict.evidence else None
+    if lead is not None and lead.rule == rule.id:
+        return True
+    text = witness.message if witness is not None else ""
+    return bool(text) and pattern_of(rule.pattern).search(text) is not None
+
+
+def _proposal(
+    kept: KeptVerdict,
+    diagnosis: Diagnosis,
+    witness: Witness | None,
+    is_named: bool,
+    data_dir: Path,
+    judge: Judge,
+) -> Proposal:
+    failure_type = diagnosis.failure_type
+    seldom = failure_type.startswith(_SELDOM_STATED) and not is_named
+    if seldom or failure_type.startswith(_NEVER_STATED):
+        return Proposal(why=f"no line states {failure_type}, so no rule follows from it")
+    if witness is None:
+        return Proposal(why="no line stands out; name it with --evidence FILE:LINE")
+    return propose(kept, diagnosis, witness, is_named, data_dir, judge)
+
+
+def _change(rule: Rule, state: str, diagnosis: Diagnosis, data_dir: Path) -> Change:
+    name = file_name(rule.id)
+    before = next(
+        (
+            image(file, data_dir)
+            for state in (ACTIVE, TRIAL, RETIRED)
+            if (file := rules_dir(data_dir) / state / name).exists()
+        ),
+        None,
+    )
+    return Change(
+        rule=rule.id,
+        action="generalised" if before is not None and not before[0].startswith(RETIRED) else "learned",
+        author=diagnosis.author,
+        at=diagnosis.at,
+        reason=f"{diagnosis.failure_type} by {diagnosis.author}, {rule.provenance.evidence}"
+        if rule.provenance
+        else "",
+        bank=bank_name(data_dir),
+        before=before,
+        after=(f"{state}/{name}", rule_text(rule)),
+        diagnosis=diagnosis.id,
+    )

@@ -1,0 +1,211 @@
+"""From a confirmed line to a rule that passes all guards, and to the say that it has."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from logtriage.intake.folder import NothingReadable
+from logtriage.memory.evidence import Witness
+from logtriage.memory.guards import Healthy, claimed_by, known_already, objection, slug
+from logtriage.memory.ledger import Diagnosis
+from logtriage.memory.rule_folder import (
+    ACTIVE,
+    RETIRED,
+    TRIAL,
+    LearnedRule,
+    file_name,
+    files_in_state,
+    learned_rules,
+    rule_text,
+    rules_dir,
+)
+from logtriage.memory.verdicts import KeptVerdict, kept_verdicts
+from logtriage.memory.wording import Wording, patterns, vocabulary
+from logtriage.report.document import Verdict
+from logtriage.rulebank.bank import Bank, load_bank, pattern_of
+from logtriage.rulebank.rule import Example, Mitigation, Provenance, Role, Rule, Strength
+
+# Judges a job again with these learned rules in force: what the candidate would make of its own job.
+Judge = Callable[[Sequence[str], Sequence[Path]], Verdict]
+
+# What may be put down to another cause by a person's word. A hardware fault beside it is not explained away.
+_FOLLOWS = (
+    "collective.", "process.", "code.", "network.rendezvous", "network.connection", "scheduler.cancelled",
+    "data.loader_worker",
+)  # fmt: skip
+LONGEST_EXAMPLE = 600
+MOST_EXAMPLES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rule and the state that it earns, or none; `why` says what stands against more."""
+
+    rule: Rule | None = None
+    state: str = ""
+    why: str = ""
+
+
+def bank_with_learned(data_dir: Path) -> Bank:
+    """The shipped rules and all learned ones that are in force or on trial."""
+    return load_bank([*files_in_state(data_dir, ACTIVE), *files_in_state(data_dir, TRIAL)])
+
+
+def propose(
+    kept: KeptVerdict, diagnosis: Diagnosis, witness: Witness, is_named: bool, data_dir: Path, judge: Judge
+) -> Proposal:
+    """The rule that follows from a diagnosis and its line. `is_named`: the person named the line."""
+    bank = bank_with_learned(data_dir)
+    failure_type = diagnosis.failure_type
+    if (known := known_already(witness, failure_type, bank)) is not None:
+        return Proposal(why=f"the rule {known.id} knows this line already")
+    if (claimed := claimed_by(witness, failure_type, bank)) is not None:
+        return Proposal(why=f"the shipped rule {claimed.id} is sure that this line is {claimed.failure_type}")
+    near = _near(witness, failure_type, data_dir)
+    rule, why = _guarded(kept, witness, diagnosis, bank, near, _healthy(data_dir))
+    if rule is None:
+        return Proposal(why=why)
+    replaced = near.file if near is not None and near.rule.id == rule.id else None
+    state, why = _state(rule, kept, witness, is_named, replaced, data_dir, judge)
+    return Proposal(rule, state, why)
+
+
+def _healthy(data_dir: Path) -> Healthy:
+    folders = [
+        path
+        for kept in kept_verdicts(data_dir)
+        if kept.verdict.verdict.failure_type.startswith("none.")
+        for path in kept.paths
+        if path != "-"
+    ]
+    return Healthy(tuple(folders))
+
+
+def _near(witness: Witness, failure_type: str, data_dir: Path) -> LearnedRule | None:
+    """The learned rule of the same type whose example is the same sentence but for some words."""
+    words = witness.message.split()
+    for learned in learned_rules(data_dir):
+        if learned.state == RETIRED or learned.rule.failure_type != failure_type:
+            continue
+        for example in learned.rule.examples:
+            theirs = example.line.split()
+            same = sum(a == b for a, b in zip(words, theirs, strict=False))
+            if len(theirs) == len(words) and same * 4 >= len(words) * 3:
+                return learned
+    return None
+
+
+def _guarded(
+    kept: KeptVerdict,
+    witness: Witness,
+    diagnosis: Diagnosis,
+    bank: Bank,
+    near: LearnedRule | None,
+    healthy: Healthy,
+) -> tuple[Rule | None, str]:
+    """The most general rule that passes all guards, or the reason why none does."""
+    names = _names(kept.verdict)
+    known = vocabulary(bank)
+    why = "it says nothing that a pattern could hold on to"
+    olds = near.rule.examples if near is not None else ()
+    others = Bank(tuple(each for each in bank.rules if near is None or each.id != near.rule.id), {}, "")
+    for message in witness.messages[:3]:
+        alike = (*witness.alike, *(example.line for example in olds))
+        for wording in patterns(message, names=names, alike=alike, known=known):
+            if near is not None and not _covers(wording, olds):
+                near, olds = None, ()
+                others = bank
+            rule = _rule(wording, message, kept.verdict, diagnosis, near)
+            found = objection(rule, wording, witness, others, healthy)
+            if found is None:
+                return rule, ""
+            why = found
+    return None, why
+
+
+def _covers(wording: Wording, olds: Sequence[Example]) -> bool:
+    pattern = pattern_of(wording.pattern)
+    return all(pattern.search(example.line) is not None for example in olds)
+
+
+def _names(verdict: Verdict) -> tuple[str, ...]:
+    cited = verdict.verdict.evidence
+    hosts = [*verdict.job.hosts, *verdict.verdict.culprits.hosts, *(each.host for each in cited)]
+    return tuple(dict.fromkeys(name for name in hosts if name and not name.isalpha()))
+
+
+def _rule(
+    wording: Wording,
+    message: str,
+    verdict: Verdict,
+    diagnosis: Diagnosis,
+    near: LearnedRule | None,
+) -> Rule:
+    pattern = pattern_of(wording.pattern)
+    line = message[:LONGEST_EXAMPLE]
+    found = pattern.search(line)
+    captures = (
+        tuple((name, value) for name, value in sorted(found.groupdict().items()) if value)
+        if found is not None
+        else ()
+    )
+    olds = near.rule.examples if near is not None else ()
+    kept_examples = [Example(each.line) for each in olds if each.line != line][: MOST_EXAMPLES - 1]
+    digest = hashlib.sha256(f"{diagnosis.failure_type}\0{wording.pattern}".encode()).hexdigest()[:6]
+    followed = {verdict.verdict.failure_type, *(each.failure_type for each in verdict.symptoms)}
+    followed |= {each.failure_type for each in verdict.verdict.alternatives}
+    followed |= set(near.rule.explains) if near is not None else set()
+    lead = diagnosis.evidence[0]
+    advice = [Mitigation(diagnosis.mitigation)] if diagnosis.mitigation else []
+    advice += [each for each in (near.rule.mitigation if near is not None else ()) if each not in advice]
+    kind = diagnosis.failure_type.replace(".", "-").replace("_", "-")
+    return Rule(
+        id=near.rule.id if near is not None else f"learned.{kind}.{slug(wording.content)}-{digest}",
+        failure_type=diagnosis.failure_type,
+        role=Role.CAUSE,
+        strength=Strength.DEFINITE,
+        title=wording.title,
+        keywords=(wording.keyword,),
+        pattern=wording.pattern,
+        explains=tuple(
+            sorted(name for name in followed if name.startswith(_FOLLOWS) and name != diagnosis.failure_type)
+        ),
+        mitigation=tuple(advice),
+        examples=(Example(line, captures), *kept_examples),
+        provenance=Provenance(
+            verdict=verdict.id, by=diagnosis.author, at=diagnosis.at, evidence=f"{lead.file}:{lead.line}"
+        ),
+    )
+
+
+def _state(
+    rule: Rule,
+    kept: KeptVerdict,
+    witness: Witness,
+    is_named: bool,
+    replaced: Path | None,
+    data_dir: Path,
+    judge: Judge,
+) -> tuple[str, str]:
+    """Whether the rule has a say at once, and if not, why."""
+    if (rules_dir(data_dir) / RETIRED / file_name(rule.id)).exists():
+        return TRIAL, "the same rule was retired before"
+    if witness.is_routine and not is_named:
+        return TRIAL, "lines like it stand all over this job's log"
+    if not witness.is_clear:
+        return TRIAL, "other lines could be meant; name the line with --evidence FILE:LINE"
+    others = [file for file in files_in_state(data_dir, ACTIVE) if file != replaced]
+    with TemporaryDirectory() as folder:
+        candidate = Path(folder) / file_name(rule.id)
+        candidate.write_bytes(rule_text(rule))
+        try:
+            again = judge(kept.paths, [*others, candidate])
+        except (NothingReadable, OSError):
+            return TRIAL, "the logs are not there any more, so it could not be tried on its own job"
+    if again.verdict.failure_type != rule.failure_type:
+        return TRIAL, f"with it in force this job would still be {again.verdict.failure_type}"
+    return ACTIVE, ""
