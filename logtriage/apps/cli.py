@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from logtriage.apps import cli_rules
+from logtriage.apps import cli_loop, cli_rules
 from logtriage.apps.console import answer, answer_with, complain, progress_shown
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_rules.app, name="rules")
+for command in (cli_loop.confirm, cli_loop.correct, cli_loop.history):
+    app.command()(command)
 
 Paths = Annotated[
     list[str],
@@ -69,6 +71,9 @@ def triage(
         list[Path] | None,
         typer.Option(metavar="FILE", exists=True, dir_okay=False, help="A further rule file; repeatable."),
     ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Do not keep the verdict for `confirm` and `history`.")
+    ] = False,
 ) -> None:
     """Why the job died, where it began, what to do."""
     if not all(paths):
@@ -94,7 +99,18 @@ def triage(
             rules=rules or (),
             progress=progress,
         )
+    _keep(verdict, paths, no_history, quiet)
     _publish(verdict, json, html, quiet)
+
+
+def _keep(verdict: Verdict, paths: Sequence[str], no_history: bool, quiet: bool) -> None:
+    """Before the verdict is shown, so that the id on the screen can be confirmed."""
+    from logtriage.memory.verdicts import keep
+    from logtriage.settings import load_settings
+
+    settings = load_settings()
+    if not (no_history or settings.no_history or keep(verdict, paths, settings.data_dir) or quiet):
+        complain(f"warning: the verdict could not be kept in {settings.data_dir}")
 
 
 def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool) -> None:
@@ -260,7 +276,10 @@ def _explained(fault: Exception) -> tuple[int, list[str]]:
         return WRONG_USAGE, [f"{fault.format_message()} (see {command} --help)"]
     from logtriage.intake.folder import NothingReadable
     from logtriage.rulebank.bank import BankFault
+    from logtriage.settings import SettingsFault
 
+    if isinstance(fault, SettingsFault):
+        return WRONG_USAGE, [str(fault)]
     if isinstance(fault, NothingReadable):
         return NOTHING_READABLE, [str(fault)]
     if isinstance(fault, BankFault):

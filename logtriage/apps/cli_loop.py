@@ -1,0 +1,160 @@
+"""`logtriage confirm`, `correct` and `history`: what people say of verdicts, and what is learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from logtriage.apps.console import answer, complain
+from logtriage.report.visible import visible
+
+if TYPE_CHECKING:
+    from logtriage.memory.learning import Lesson
+    from logtriage.memory.ledger import Ledger
+    from logtriage.memory.verdicts import KeptVerdict
+    from logtriage.report.document import Verdict
+
+VerdictId = Annotated[
+    str, typer.Argument(metavar="ID", help="The verdict's id, or its beginning (see `logtriage history`).")
+]
+Author = Annotated[str, typer.Option(metavar="NAME", help="Who says so; by default the login name.")]
+Evidence = Annotated[
+    str, typer.Option(metavar="FILE:LINE", help="The line that shows the root cause, FILE as in the verdict.")
+]
+Helped = Annotated[str, typer.Option("--mitigation", metavar="TEXT", help="What helped.")]
+
+
+def confirm(
+    verdict_id: VerdictId, evidence: Evidence = "", mitigation: Helped = "", author: Author = ""
+) -> None:
+    """Say that a verdict was right; a rule is learned where no rule is sure of it yet."""
+    kept = kept_verdict_of(verdict_id)
+    if kept.verdict.verdict.failure_type == "unknown":
+        raise typer.BadParameter("that verdict names no cause; name it: logtriage correct ID --type TYPE")
+    _learn(kept, kept.verdict.verdict.failure_type, evidence, mitigation, author)
+
+
+def correct(
+    verdict_id: VerdictId,
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="What it really was.")],
+    evidence: Evidence = "",
+    mitigation: Helped = "",
+    author: Author = "",
+) -> None:
+    """Say what a job really died of; a rule is learned from the line that shows it."""
+    from logtriage.taxonomy import taxonomy
+
+    try:
+        taxonomy()[type_]
+    except KeyError as unknown:
+        raise typer.BadParameter(str(unknown.args[0])) from None
+    _learn(kept_verdict_of(verdict_id), type_, evidence, mitigation, author)
+
+
+def history(
+    limit: Annotated[int, typer.Option(min=1, help="Show the N newest.")] = 20,
+) -> None:
+    """Past verdicts on this machine, newest first: id, when, type, confidence, where the logs are."""
+    from itertools import islice
+
+    from logtriage.memory.verdicts import kept_verdicts, when
+    from logtriage.settings import load_settings
+
+    shown = list(islice(kept_verdicts(load_settings().data_dir), limit))
+    for kept in shown:
+        body = kept.verdict.verdict
+        cells = (kept.verdict.id, when(kept), f"{body.failure_type:28}", f"{body.confidence:4.0%}")
+        answer("  ".join(cells) + "  " + visible(" ".join(kept.paths), 200) + "\n")
+    if not shown:
+        complain("no verdict is kept on this machine yet")
+
+
+def kept_verdict_of(verdict_id: str) -> KeptVerdict:
+    from logtriage.memory.verdicts import kept_verdict
+    from logtriage.settings import load_settings
+
+    try:
+        return kept_verdict(verdict_id, load_settings().data_dir)
+    except KeyError as missing:
+        raise typer.BadParameter(str(missing.args[0])) from None
+
+
+@contextmanager
+def opened_ledger() -> Iterator[Ledger]:
+    """The ledger that is configured; what is wrong with it is one line and exit status 1."""
+    from logtriage.memory.ledger import LedgerFault, open_ledger
+    from logtriage.settings import load_settings
+
+    settings = load_settings()
+    try:
+        yield open_ledger(settings.database_url, settings.data_dir)
+    except LedgerFault as fault:
+        complain(str(fault))
+        raise typer.Exit(1) from None
+
+
+def who(author: str) -> str:
+    """The author that was named, or the login name."""
+    from getpass import getuser
+
+    if author.strip():
+        return " ".join(author.split())
+    try:
+        return getuser()
+    except (OSError, KeyError):  # a user without a name, in many containers
+        return "unknown"
+
+
+def _learn(kept: KeptVerdict, failure_type: str, evidence: str, mitigation: str, author: str) -> None:
+    from logtriage.memory.evidence import EvidenceFault
+    from logtriage.memory.learning import Word, learn
+    from logtriage.settings import load_settings
+
+    settings = load_settings()
+    word = Word(failure_type, who(author), evidence, " ".join(mitigation.split()))
+    with opened_ledger() as ledger:
+        try:
+            lesson = learn(
+                kept, word, ledger, settings.data_dir, _judged, promote_after=settings.promote_after
+            )
+        except EvidenceFault as fault:
+            raise typer.BadParameter(str(fault)) from None
+    _tell(lesson)
+
+
+def _judged(paths: Sequence[str], learned: Sequence[Path]) -> Verdict:
+    from logtriage import pipeline
+
+    return pipeline.triage(list(paths), offline=True, learned=learned)
+
+
+def _tell(lesson: Lesson) -> None:
+    diagnosis, rule = lesson.diagnosis, lesson.rule
+    agreed = (
+        "confirmed as" if diagnosis.told == diagnosis.failure_type else f"corrected from {diagnosis.told} to"
+    )
+    answer(
+        f"{diagnosis.verdict_id} {agreed} {diagnosis.failure_type} by {visible(diagnosis.author, 200)} "
+        f"(diagnosis {diagnosis.id})\n"
+    )
+    if lesson.witness is not None:
+        cited = lesson.witness.cited
+        moved = lesson.witness.moved_from
+        note = f" (line {moved} belongs to its traceback)" if moved is not None else ""
+        answer(
+            f"  evidence  {visible(cited.file)}:{cited.line}{note}\n            {visible(cited.text, 300)}\n"
+        )
+    if rule is None:
+        answer(f"  no rule   {visible(lesson.why, 400)}\n")
+    else:
+        state = (
+            "has a say from now on" if lesson.state == "active" else f"on trial: {visible(lesson.why, 400)}"
+        )
+        answer(f"  rule      {rule.id}\n            {state}\n            {visible(rule.pattern, 400)}\n")
+    for change in lesson.changes:
+        if rule is None or change.rule != rule.id:
+            answer(f"  {change.action:9} {change.rule}: {visible(change.reason, 300)}\n")
