@@ -25,7 +25,7 @@ from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault, Role, Rule, Strength
-from logtriage.settings import load_settings
+from logtriage.settings import Settings, load_settings
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -39,19 +39,21 @@ def triage(
     rules: Sequence[Path] = (),
     learned: Sequence[Path] | None = None,
     progress: Report | None = None,
+    settings: Settings | None = None,
 ) -> Verdict:
     """Why the job whose logs lie in `paths` died, where it began and what to do now.
 
     `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
     `rules` are extra rule files, `learned` those of learned rules (by default all that have a say). `progress` is called with (file, bytes done, bytes in all).
+    `settings` are those in force unless given; with `offline` no model is asked whatever they say.
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
     """
-    del offline  # no model is asked yet: every triage is an offline one
     started = time.perf_counter()
     clock = _StageClock()
-    data_dir = load_settings().data_dir
+    settings = settings or load_settings()
+    data_dir = settings.data_dir
     rules = (*(files_in_state(data_dir, ACTIVE) if learned is None else learned), *rules)
     bank = load_bank(rules)
     left_out = [_unused(each) for each in bank.faults]
@@ -72,7 +74,14 @@ def triage(
     clock.lap("localisation")
     decision = decide(findings)
     clock.lap("decision")
-    return compose(
+    consulted = None
+    if not offline:
+        from logtriage.agent.consult import Consultation
+
+        consulted = Consultation(findings, decision, mined, inventory, bank, matcher, settings)
+        decision = consulted.decision
+        clock.lap("model")
+    verdict = compose(
         findings,
         decision,
         inventory=inventory,
@@ -90,6 +99,27 @@ def triage(
         seconds=time.perf_counter() - started,
         stages=clock.stages,
     )
+    return verdict if consulted is None else consulted.told_in(verdict)
+
+
+def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> str:
+    """The first request that a vote on this job would send, as indented JSON; nothing is sent.
+
+    Raises NothingReadable where there is nothing to read, ImportError without the `llm` extra.
+    """
+    from logtriage.agent.ask import prompt_shown
+    from logtriage.agent.consult import Consultation
+
+    bank = load_bank(files_in_state(settings.data_dir, ACTIVE))
+    matcher = Matcher(bank)
+    inventory = discover(paths)
+    passed = survey(inventory.root, inventory.sources, matcher, workers=workers)
+    mined = catalogue(inventory.sources, passed.summaries)
+    deposits = read_deposits(inventory.root, inventory.artefacts)
+    findings = localise(inventory, passed, bank, matcher, deposits)
+    unasked = settings.model_copy(update={"llm": "never"})
+    job = Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked)
+    return prompt_shown(job.desk(), settings)
 
 
 def _unused(fault: Fault) -> Unreadable:

@@ -22,6 +22,7 @@ ROWS = (
     ("mining",),
     ("localize", "memory"),
     ("diagnose",),
+    ("agent",),
     ("pipeline",),
     ("apps",),
 )

@@ -17,7 +17,7 @@ class Decision:
     confidence: float
     culprits: Culprits
     evidence: tuple[Evidence, ...]
-    decided_by: str  # rules | localisation
+    decided_by: str  # rules | localisation | llm
     why: str
     outcome: str  # failed | completed | running | slow | unknown
     root: Candidate | None = None

@@ -81,7 +81,7 @@ def compose(
             )
             for name, value, evidence in decision.alternatives
         ),
-        decided_by="localisation" if decision.decided_by == "localisation" else "rules",
+        decided_by=decision.decided_by,  # type: ignore[arg-type]
         chain=chain(findings, decision),
         collect_next=decision.collect_next,
     )

@@ -253,6 +253,32 @@ class Timing(Part):
     stages: dict[Text, float] = Field(default_factory=dict, description="seconds")
 
 
+class Spending(Part):
+    """What asking a model may cost (the budget), or did cost."""
+
+    votes: Count = 0
+    tokens_per_vote: Count = Field(default=0, description="both ways; spent: of the dearest vote")
+    tokens: Count = Field(default=0, description="of all votes together")
+    seconds: float = 0.0
+    requests: Count | None = None
+    look_ups: Count | None = Field(default=None, description="tool calls")
+
+
+class ModelUse(Part):
+    """Whether a language model was asked, why, what came of it, and what it cost."""
+
+    asked: bool
+    why: Text = Field(default="", description="why it was asked, or why not")
+    result: Text = Field(default="", description="what its votes changed")
+    model: Text | None = None
+    endpoint: Text | None = Field(default=None, description="the host that the evidence was sent to")
+    prompt: Text | None = Field(default=None, description="id/version of the prompt")
+    voids: dict[Text, Count] = Field(default_factory=dict, description="votes that did not count, by reason")
+    budget: Spending | None = None
+    spent: Spending | None = None
+    redacted: dict[Text, Count] = Field(default_factory=dict, description="values hidden from it, by kind")
+
+
 class Verdict(Part):
     """Why a job died, where it began and what to do now: the whole answer."""
 
@@ -273,6 +299,7 @@ class Verdict(Part):
     mining: Mining = Mining()
     unreadable: tuple[UnreadableFile, ...] = ()
     timing: Timing = Timing()
+    model: ModelUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The document as plain lists and dicts with the contract's names, in the contract's order."""

@@ -1,0 +1,263 @@
+"""Ask for votes: side by side, no more than can matter, and never beyond the time that was given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from logtriage.agent.bearing import Vocabulary, vocabulary
+from logtriage.agent.desk import Desk
+from logtriage.agent.evidence_file import EvidenceFile, evidence_file
+from logtriage.agent.grounding import Void, Vote, check
+from logtriage.agent.prompts import Prompt, load_prompt, types_in_short
+from logtriage.agent.tokens import PER_MESSAGE, counter
+from logtriage.agent.tools import toolbox
+from logtriage.agent.votes import is_settled
+from logtriage.settings import Settings
+
+PROMPT = "triage_vote"
+# Of a vote's tokens; the rest is for instructions, look-ups and the answer.
+EVIDENCE_SHARE = 0.45
+
+
+@dataclass(slots=True)
+class Asked:
+    """What came back: votes that passed the check, why others did not, and what all of it cost."""
+
+    prompt: Prompt
+    model: str
+    limit: int
+    votes: list[Vote] = field(default_factory=list)
+    voids: Counter[str] = field(default_factory=Counter)
+    started: int = 0
+    requests: int = 0
+    tool_calls: int = 0
+    sent: int = 0  # tokens
+    received: int = 0
+    largest_vote: int = 0  # tokens of the dearest vote
+    seconds: float = 0.0
+    fault: str = ""  # why no vote came back, if none did
+    is_late: bool = False
+
+    @property
+    def returned(self) -> int:
+        return len(self.votes) + sum(self.voids.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What a vote is shown, with and without look-ups."""
+
+    system: str
+    user: str
+    has_tools: bool
+
+
+def ask(desk: Desk, settings: Settings, *, until: float) -> Asked:
+    """The votes on a job. Whatever the endpoint does, this returns by `until` (of time.monotonic)."""
+    asked = Asked(load_prompt(PROMPT), settings.llm_model, settings.llm_tokens_per_vote)
+    began = time.monotonic()
+    done = threading.Event()
+    snapshot = threading.Lock()
+    ballots = _Ballots(desk, settings, asked, until, snapshot)
+
+    def run() -> None:
+        try:
+            asyncio.run(ballots.collect())
+        except Exception as fault:
+            with snapshot:
+                asked.fault = asked.fault or str(fault) or type(fault).__name__
+        finally:
+            done.set()
+
+    # A thread of its own: a name look-up that hangs cannot be cancelled, only left behind.
+    threading.Thread(target=run, name="votes", daemon=True).start()
+    done.wait(max(0.0, until - time.monotonic()))
+    with snapshot:
+        ballots.is_closed = True
+        asked.seconds = round(time.monotonic() - began, 3)
+        asked.is_late = not done.is_set() or ballots.is_late
+        if not asked.returned and not asked.fault:
+            asked.fault = "no vote came back within the time budget"
+    return asked
+
+
+def prompt_shown(desk: Desk, settings: Settings) -> str:
+    """The body of the first request of a vote, exactly as it would be sent, as indented JSON."""
+    bodies: list[bytes] = []
+
+    class Shown(Exception):
+        pass
+
+    def seen(body: bytes) -> None:
+        bodies.append(body)
+        raise Shown
+
+    asked = Asked(load_prompt(PROMPT), settings.llm_model, settings.llm_tokens_per_vote)
+    alone = settings.model_copy(update={"llm_votes": 1, "llm_replay": "", "llm_record": ""})
+    ballots = _Ballots(desk, alone, asked, time.monotonic() + 600, threading.Lock(), seen)
+    asyncio.run(ballots.collect())
+    if not bodies:
+        raise RuntimeError(asked.fault or "no request was made")
+    return json.dumps(json.loads(bodies[0]), ensure_ascii=False, indent=2) + "\n"
+
+
+def texts(desk: Desk, settings: Settings, shrink: float = 1.0) -> tuple[_Texts, EvidenceFile]:
+    """The instructions and the evidence file, with look-ups where a vote can pay for one."""
+    from logtriage.agent.ballot import affords_a_look, cost_of_form, cost_of_tools
+
+    count = counter(settings.llm_model)
+    prompt = load_prompt(PROMPT)
+    limit = settings.llm_tokens_per_vote
+    evidence = evidence_file(desk, int(limit * EVIDENCE_SHARE * shrink), count)
+    user = prompt.part("user", evidence=evidence.text)
+
+    def system(tools: bool) -> str:
+        return prompt.part("system", types=types_in_short(), tools=tools)
+
+    first = count(system(True)) + count(user) + 2 * PER_MESSAGE + cost_of_form("schema", count)
+    first += cost_of_tools(toolbox(desk), count)
+    look = settings.llm_tool_calls > 0 and affords_a_look(limit, first)
+    return _Texts(system(look), user, look), evidence
+
+
+class _Ballots:
+    """The votes under way. Started no faster than they can matter: a majority first, then what it lacks."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        settings: Settings,
+        asked: Asked,
+        until: float,
+        lock: threading.Lock,
+        on_request: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self.desk, self.settings, self.asked, self.until = desk, settings, asked, until
+        self.lock, self.on_request = lock, on_request
+        self.is_closed = False
+        self.is_late = False
+        self.words: Vocabulary | None = None
+        self.models: dict[bool, Any] = {}
+        self.http: Any = None
+        self.endpoint_faults = 0
+
+    async def collect(self) -> None:
+        # Imported here, in the thread of the votes: it takes seconds, and they count.
+        from langsmith import tracing_context
+
+        from logtriage.agent import ballot, endpoint
+
+        self.words = vocabulary(self.desk.bank.rules)
+        self.dialect = ballot.Dialect()
+        seconds = max(0.1, self.until - time.monotonic())
+        # LangSmith's variables would send prompts and answers to a third party.
+        with tracing_context(enabled=False):
+            async with endpoint.client(self.settings, seconds, self.on_request) as self.http:
+                await self._rounds()
+
+    async def _rounds(self) -> None:
+        most = self.settings.llm_votes
+        running: set[asyncio.Task[Vote | Void]] = set()
+        try:
+            while True:
+                tally = Counter(vote.failure_type for vote in self.asked.votes)
+                outstanding = most - self.asked.returned
+                if outstanding <= 0 or is_settled(tally, outstanding):
+                    return
+                if self.asked.returned and self.endpoint_faults == self.asked.returned and not running:
+                    self.asked.fault = next(iter(self.asked.voids))
+                    return
+                lead = max(tally.values(), default=0)
+                lacking = most // 2 + 1 - lead - len(running)
+                wanted = max(lacking, 0 if running else 1)
+                for _ in range(min(wanted, most - self.asked.started)):
+                    self.asked.started += 1
+                    running.add(asyncio.create_task(self._vote()))
+                left = self.until - time.monotonic()
+                finished, running = await asyncio.wait(
+                    running, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+                )
+                if not finished:
+                    self.is_late = True
+                    return
+                with self.lock:
+                    if self.is_closed:
+                        return
+                    for task in finished:
+                        self._count(task.result())
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _count(self, result: Vote | Void) -> None:
+        if isinstance(result, Vote):
+            self.asked.votes.append(result)
+        else:
+            self.asked.voids[result.reason] += 1
+
+    async def _vote(self) -> Vote | Void:
+        from logtriage.agent import ballot
+
+        for _ in range(len(ballot.FORMS) + 4):
+            form = ballot.FORMS[self.dialect.form]
+            shown, _ = texts(self.desk, self.settings, self.dialect.shrink)
+            paper = self._paper(shown, form)
+            try:
+                answer = await ballot.cast(self._model(self.dialect.temperature), paper, self._repair)
+                assert self.words is not None
+                return check(answer, self.desk, self.words)
+            except asyncio.CancelledError:
+                raise
+            except Exception as fault:
+                if ballot.adapted(fault, self.dialect, form):
+                    continue
+                if isinstance(fault, ballot.ENDPOINT_FAULTS):
+                    self.endpoint_faults += 1
+                return Void(ballot.reason(fault))
+            finally:
+                self._add(paper.spent)
+        return Void("the endpoint refused the request")
+
+    def _repair(self, fault: str) -> str:
+        return self.asked.prompt.part("repair", fault)
+
+    def _paper(self, shown: _Texts, form: str) -> Any:
+        from logtriage.agent import ballot, endpoint
+
+        return ballot.Paper(
+            system=shown.system,
+            user=shown.user,
+            tools=toolbox(self.desk) if shown.has_tools and form != "text" else (),
+            count=counter(self.settings.llm_model),
+            tool_calls=self.settings.llm_tool_calls,
+            extra_limit=not endpoint.is_openai(self.settings),
+            spent=ballot.Spent(self.settings.llm_tokens_per_vote),
+            form=form,
+        )
+
+    def _model(self, temperature: bool) -> Any:
+        from logtriage.agent import endpoint
+
+        if temperature not in self.models:
+            self.models[temperature] = endpoint.chat_model(
+                self.settings, self.http, temperature=temperature
+            )
+        return self.models[temperature]
+
+    def _add(self, spent: Any) -> None:
+        with self.lock:
+            if self.is_closed:
+                return
+            self.asked.requests += spent.requests
+            self.asked.tool_calls += spent.calls
+            self.asked.sent += spent.sent
+            self.asked.received += spent.received
+            self.asked.largest_vote = max(self.asked.largest_vote, spent.sent + spent.received)

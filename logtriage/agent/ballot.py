@@ -1,0 +1,289 @@
+"""One vote: an agent with the evidence file, a few look-ups, and a limit on all that it may cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.structured_output import ProviderStrategy, StructuredOutputError, ToolStrategy
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.errors import GraphRecursionError
+
+from logtriage.agent.answer import Answer, json_schema, read_answer
+from logtriage.agent.tokens import PER_MESSAGE
+from logtriage.agent.tools import ANSWER
+
+ANSWER_TOKENS = 600  # room for an answer, where there is so much
+LEAST_ANSWER = 160  # with less room nothing is asked: the answer would be cut
+CALL_TOKENS = 60  # a tool call as the model writes it
+FORMS = ("schema", "tools", "text")  # how the answer is asked for, from the strictest down
+
+
+class OverBudget(Exception):
+    """The next request of a vote would cost more tokens than the vote has left."""
+
+
+@dataclass(slots=True)
+class Dialect:
+    """What the endpoint was found to understand; all votes learn from the refusals of one."""
+
+    form: int = 0  # of FORMS
+    temperature: bool = True
+    shrink: float = 1.0  # of the evidence file, where the model's context is short
+
+
+@dataclass(slots=True)
+class Spent:
+    """Tokens of one vote, over all its requests, as the endpoint counts them, else as we do."""
+
+    limit: int
+    sent: int = 0
+    received: int = 0
+    requests: int = 0
+    calls: int = 0
+
+    @property
+    def room(self) -> int:
+        return self.limit - self.sent - self.received
+
+
+@dataclass(slots=True)
+class Paper:
+    """What is handed to the model for one vote."""
+
+    system: str
+    user: str
+    tools: Sequence[Callable[..., str]]
+    count: Callable[[str], int]
+    tool_calls: int
+    extra_limit: bool  # send `max_tokens` besides `max_completion_tokens`
+    spent: Spent
+    form: str = FORMS[0]
+    cost: dict[str, int] = field(default_factory=dict)
+
+
+def cost_of_tools(tools: Sequence[Callable[..., str]], count: Callable[[str], int]) -> int:
+    return sum(count(json.dumps(_told(tool))) for tool in _structured(tools))
+
+
+def cost_of_form(form: str, count: Callable[[str], int]) -> int:
+    return count(json.dumps(json_schema())) if form != "text" else 0
+
+
+def affords_a_look(room: int, first: int) -> bool:
+    """Whether a look-up and the request after it fit: that one sends all of the first again."""
+    result = ANSWER // 2
+    return room >= 2 * first + 2 * CALL_TOKENS + result + LEAST_ANSWER
+
+
+class _Budget(AgentMiddleware[Any, Any]):
+    """Counts what a vote spends; leaves the tools away, or ends the vote, before it spends too much."""
+
+    def __init__(self, paper: Paper) -> None:
+        super().__init__()
+        self.paper = paper
+        self.tools_cost = cost_of_tools(paper.tools, paper.count)
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        paper, spent = self.paper, self.paper.spent
+        bare = sum(paper.count(_text(message)) + PER_MESSAGE for message in request.messages)
+        bare += paper.count(request.system_message.text) + PER_MESSAGE if request.system_message else 0
+        bare += cost_of_form(paper.form, paper.count)
+        cost = bare + (self.tools_cost if request.tools else 0)
+        if request.tools and (
+            spent.calls >= paper.tool_calls or not affords_a_look(spent.room, cost)
+        ):
+            request, cost = request.override(tools=[]), bare
+        answer = min(ANSWER_TOKENS, spent.room - cost)
+        if answer < LEAST_ANSWER:
+            raise OverBudget
+        limits: dict[str, Any] = {"max_tokens": answer}
+        if paper.extra_limit:
+            limits["extra_body"] = {"max_tokens": answer}
+        spent.requests += 1
+        try:
+            response = await handler(request.override(model_settings=limits))
+        except StructuredOutputError as fault:
+            _charge(spent, getattr(fault, "ai_message", None), cost, paper.count)
+            raise
+        except Exception:
+            spent.sent += cost
+            raise
+        said = next((each for each in response.result if isinstance(each, AIMessage)), None)
+        _charge(spent, said, cost, paper.count)
+        return response
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        call = request.tool_call
+        spent = self.paper.spent
+        if spent.calls >= self.paper.tool_calls:
+            return ToolMessage("no more look-ups; answer now", tool_call_id=call["id"], name=call["name"])
+        spent.calls += 1
+        try:
+            return await handler(request)
+        except Exception as fault:
+            said = f"that look-up failed ({type(fault).__name__})"
+            return ToolMessage(said, tool_call_id=call["id"], name=call["name"])
+
+
+def _charge(spent: Spent, message: Any, cost: int, count: Callable[[str], int]) -> None:
+    usage = getattr(message, "usage_metadata", None) or {}
+    spent.sent += max(int(usage.get("input_tokens") or 0), 0) or cost
+    spent.received += max(int(usage.get("output_tokens") or 0), 0) or (
+        count(_text(message)) if message is not None else 0
+    )
+
+
+def _text(message: Any) -> str:
+    calls = getattr(message, "tool_calls", None) or ()
+    return str(message.text) + "".join(json.dumps(call["args"]) + call["name"] for call in calls)
+
+
+def _structured(tools: Sequence[Callable[..., str]]) -> list[StructuredTool]:
+    return [StructuredTool.from_function(tool, parse_docstring=False) for tool in tools]
+
+
+def _told(tool: StructuredTool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.args}
+
+
+async def cast(model: Any, paper: Paper, repair: Callable[[str], str]) -> Answer:
+    """The answer of one vote, after at most one turn of repair.
+
+    Raises OverBudget, GraphRecursionError, ValueError (no valid answer) and what the openai client raises.
+    """
+    asked: list[Any] = [HumanMessage(paper.user)]
+    try:
+        return await _turn(model, paper, asked, paper.tools)
+    except (ValueError, StructuredOutputError) as fault:
+        told = _last_text(fault)
+        if told is None:
+            raise
+        if (answer := _readable(told)) is not None:
+            return answer
+        again = [*asked, AIMessage(told[:800] or "(nothing)"), HumanMessage(repair(_short(fault)))]
+        return await _turn(model, paper, again, ())
+
+
+async def _turn(model: Any, paper: Paper, messages: list[Any], tools: Sequence[Callable[..., str]]) -> Answer:
+    schema = json_schema()
+    formats: dict[str, Any] = {
+        "schema": ProviderStrategy(schema, strict=True),
+        "tools": ToolStrategy(schema, handle_errors=False),
+        "text": None,
+    }
+    agent: Any = create_agent(
+        model,
+        tools=_structured(tools),
+        system_prompt=paper.system,
+        response_format=formats[paper.form],
+        middleware=[_Budget(paper)],
+    )
+    state = await agent.ainvoke({"messages": messages}, {"recursion_limit": 4 * paper.tool_calls + 12})
+    found = state.get("structured_response")
+    if found is not None:
+        return _validated(found, json.dumps(found, default=str))
+    last = state["messages"][-1]
+    if getattr(last, "response_metadata", {}).get("finish_reason") == "length":
+        raise Cut
+    return _validated(None, str(last.text))
+
+
+class Cut(Exception):
+    """The answer ended at its limit of tokens."""
+
+
+class _NoAnswer(ValueError):
+    def __init__(self, text: str, fault: Exception) -> None:
+        super().__init__(_short(fault))
+        self.text = text
+
+
+def _validated(found: Any, text: str) -> Answer:
+    try:
+        return Answer.model_validate(found) if found is not None else read_answer(text)
+    except ValueError as fault:
+        raise _NoAnswer(text, fault) from None
+
+
+def _readable(text: str) -> Answer | None:
+    try:
+        return read_answer(text)
+    except ValueError:
+        return None
+
+
+def _last_text(fault: Exception) -> str | None:
+    """What the model said instead of a valid answer; None where it refused."""
+    if isinstance(fault, _NoAnswer):
+        return fault.text
+    message = getattr(fault, "ai_message", None)
+    if message is None or message.additional_kwargs.get("refusal"):
+        return None
+    return str(message.text)
+
+
+def _short(fault: Exception) -> str:
+    return " ".join(str(fault).split())[:160]
+
+
+# How OpenAI, vLLM, SGLang and llama.cpp say that a prompt is longer than the model's context.
+_TOO_LONG = (
+    "context_length", "context length", "context size", "maximum context", "too many tokens", "too long",
+)  # fmt: skip
+
+
+def adapted(fault: Exception, dialect: Dialect, form: str) -> bool:
+    """Learn from a request that the endpoint refused; True if the vote is worth asking again."""
+    if not isinstance(fault, openai.BadRequestError | openai.UnprocessableEntityError):
+        return False
+    said = str(fault).lower()
+    if any(words in said for words in _TOO_LONG):
+        dialect.shrink *= 0.5
+        return dialect.shrink > 0.1
+    if "temperature" in said and dialect.temperature:
+        dialect.temperature = False
+        return True
+    at = FORMS.index(form)
+    if at + 1 < len(FORMS):
+        dialect.form = max(dialect.form, at + 1)
+        return True
+    return False
+
+
+def reason(fault: BaseException) -> str:
+    """Why a vote is void, in a few words that hold nothing of what the endpoint said."""
+    kinds: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+        (OverBudget, "over its token budget"),
+        (GraphRecursionError, "went on calling tools"),
+        (Cut, "the answer was cut at its limit"),
+        (openai.LengthFinishReasonError, "the answer was cut at its limit"),
+        (openai.ContentFilterFinishReasonError, "the model refused"),
+        (openai.AuthenticationError, "the endpoint does not accept the key"),
+        (openai.PermissionDeniedError, "the endpoint does not allow it"),
+        (openai.NotFoundError, "the endpoint has no such model"),
+        (openai.RateLimitError, "the endpoint has no capacity (429)"),
+        (openai.APITimeoutError, "the endpoint did not answer in time"),
+        (openai.APIConnectionError, "no connection to the endpoint"),
+        (openai.InternalServerError, "the endpoint failed (5xx)"),
+        (openai.APIStatusError, "the endpoint refused the request"),
+        (_NoAnswer, "no valid answer"),
+    )
+    for kind, told in kinds:
+        if isinstance(fault, kind):
+            return told
+    if isinstance(fault, StructuredOutputError):
+        message = getattr(fault, "ai_message", None)
+        refused = message is not None and message.additional_kwargs.get("refusal")
+        return "the model refused" if refused else "no valid answer"
+    return "the model refused" if "refus" in type(fault).__name__.lower() else "no valid answer"
+
+
+# With these there is no use in asking once more.
+ENDPOINT_FAULTS = (openai.APIError,)

@@ -1,0 +1,87 @@
+"""Whether a model is asked about an offline verdict, and the verdict after it.
+
+What asking needs is imported only when it is done: a sure verdict costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from logtriage.agent.occasion import not_asked, occasion, unavailable
+from logtriage.diagnose.decision import Decision
+from logtriage.intake.folder import Inventory
+from logtriage.localize.findings import Findings
+from logtriage.mining.catalogue import Catalogue
+from logtriage.report.document import ModelUse, Verdict
+from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.matcher import Matcher
+from logtriage.settings import Settings
+
+if TYPE_CHECKING:
+    from logtriage.agent.counsel import Counsel
+    from logtriage.agent.desk import Desk, Precedent
+
+
+class Consultation:
+    """One job before a model: `decision` is the offline one until the votes say more."""
+
+    def __init__(
+        self,
+        findings: Findings,
+        decision: Decision,
+        catalogue: Catalogue,
+        inventory: Inventory,
+        bank: Bank,
+        matcher: Matcher,
+        settings: Settings,
+        precedents: Sequence[Precedent] = (),
+    ) -> None:
+        """`precedents` are confirmed diagnoses of similar jobs, the nearest first."""
+        self.decision = decision
+        self._job = (findings, decision, catalogue, inventory, bank, matcher)
+        self._settings = settings
+        self._precedents = precedents
+        self._counsel: Counsel | None = None
+        self._use = self._ask()
+
+    def _ask(self) -> ModelUse:
+        began = time.monotonic()
+        settings = self._settings
+        if settings.llm == "never":
+            return not_asked("it was told never to ask")
+        why = occasion(self.decision)
+        if not why and settings.llm == "auto":
+            return not_asked("the verdict is sure")
+        if missing := unavailable(settings):
+            return not_asked(missing)
+        try:
+            from logtriage.agent.ask import ask
+            from logtriage.agent.counsel import weigh
+
+            desk = self.desk()
+            asked = ask(desk, settings, until=began + settings.llm_seconds)
+            self._counsel = weigh(desk, asked, settings, why or "it was told always to ask")
+        except ImportError as fault:
+            return not_asked(f"{fault.name or 'a package'} is not installed (pip install 'logtriage[llm]')")
+        self.decision = self._counsel.decision
+        return self._counsel.use
+
+    def desk(self) -> Desk:
+        """The job as a model sees it."""
+        from logtriage.agent.desk import Desk, hidden_hosts
+        from logtriage.redaction import Redaction
+
+        findings, _, _, inventory, _, _ = self._job
+        hide = self._settings.llm_redact_hosts
+        hosts = hidden_hosts(findings, inventory) if hide else ()
+        return Desk(*self._job, Redaction(hosts=hosts, addresses=hide), self._precedents)
+
+    def told_in(self, verdict: Verdict) -> Verdict:
+        """The composed document with the votes, the model's advice, and what asking it cost."""
+        if self._counsel is None:
+            return verdict.model_copy(update={"model": self._use})
+        from logtriage.agent.counsel import applied
+
+        return applied(verdict, self._counsel)

@@ -1,0 +1,147 @@
+"""What a model may look at: the lines of one job, under short names, without secrets."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from logtriage.agent.addressed import LEFT_OUT, is_addressed
+from logtriage.diagnose.decision import Decision
+from logtriage.intake.folder import Inventory
+from logtriage.intake.lines import plain
+from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.findings import Findings
+from logtriage.mining.catalogue import Catalogue
+from logtriage.model import Line
+from logtriage.redaction import Redaction
+from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.matcher import Matcher
+
+WIDTH = 220  # characters of a line that are shown
+LOOK_SECONDS = 3.0  # for one look into files that were not read closely
+
+_PLACE = re.compile(r"\[?\s*F(\d{1,4})\s*:\s*L?(\d{1,12})\s*\]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Precedent:
+    """A confirmed diagnosis of an earlier job that looks like this one; `likeness` is 0 to 1."""
+
+    failure_type: str
+    title: str
+    likeness: float
+    mitigation: str = ""
+    reference: str = ""  # id of its verdict
+
+
+def hidden_hosts(findings: Findings, inventory: Inventory) -> set[str]:
+    """All names of hosts that the logs or the files' names gave."""
+    topology = findings.topology
+    named = {*topology.hosts, *topology.host_of_file.values(), *topology.host_of_rank.values()}
+    named |= {each.host for each in findings.candidates if each.host is not None}
+    return named | {source.host for source in inventory.sources if source.host is not None}
+
+
+@dataclass(slots=True)
+class Desk:
+    """One job as a model sees it. Files go by F1, F2… in the order in which they are first named."""
+
+    findings: Findings
+    decision: Decision
+    catalogue: Catalogue
+    inventory: Inventory
+    bank: Bank
+    matcher: Matcher
+    redaction: Redaction
+    precedents: Sequence[Precedent] = ()
+    files: list[str] = field(default_factory=list)
+    _numbers: dict[str, dict[int, Line]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)  # votes look things up side by side
+
+    def place(self, file: str, line: int) -> str:
+        """`F2:38`."""
+        with self._lock:
+            if file not in self.files:
+                self.files.append(file)
+            return f"F{self.files.index(file) + 1}:{line}"
+
+    def found(self, place: str) -> Line | None:
+        """The line that a place names, if there is one in this job's files."""
+        match = _PLACE.fullmatch(place.strip())
+        if match is None:
+            return None
+        index, number = int(match[1]) - 1, int(match[2])
+        return self.line(self.files[index], number) if 0 <= index < len(self.files) else None
+
+    def line(self, file: str, number: int) -> Line | None:
+        """A line of a file of this job: from the close reading, else from the file itself."""
+        if file not in self._numbers:
+            self._numbers[file] = {
+                line.number: line
+                for reading in self.findings.scene.readings
+                if reading.source.file == file
+                for line in reading.lines
+            }
+        known = self._numbers[file].get(number)
+        if known is None and number > 0 and (read := self._read(file, number)) is not None:
+            known = self._numbers[file][number] = read
+        return known
+
+    def _read(self, file: str, number: int) -> Line | None:
+        source = next((each for each in self.inventory.sources if each.file == file), None)
+        reading = next((each for each in self.findings.scene.readings if each.source.file == file), None)
+        if source is None or (reading is not None and reading.whole):
+            return None
+        until = time.monotonic() + LOOK_SECONDS
+        try:
+            for piece in pieces(self.inventory.root, source, size=1 << 20):
+                inside = number - piece.first_line
+                if inside <= piece.data.count(b"\n"):
+                    before = piece.data.split(b"\n", inside + 1)
+                    if inside >= len(before):
+                        return None
+                    offset = piece.offset + sum(len(each) + 1 for each in before[:inside])
+                    text = plain(before[inside])
+                    return Line(file, number, offset, text, text, rank=source.rank, host=source.host)
+                if time.monotonic() > until:
+                    return None
+        except StreamFault:
+            pass
+        return None
+
+    def shown(self, line: Line, width: int = WIDTH) -> str:
+        """A line as a model sees it: one line, cut, without secrets, and nothing that talks to the model."""
+        whole = normal(line.text)
+        if is_addressed(whole):
+            return LEFT_OUT
+        message = normal(line.message)
+        text = message if message and message in whole else whole
+        return self.hidden(text[:width] + ("…" if len(text) > width else ""))
+
+    def hidden(self, text: str) -> str:
+        with self._lock:
+            return self.redaction.redact(text.replace("```", "'''"))
+
+    def cited(self, line: Line, width: int = WIDTH) -> str:
+        """`F2:38 rank 2 18:05:39 the words of the line`."""
+        rank = self.findings.topology.rank(line)
+        host = self.findings.topology.host(line, rank)
+        moment = self.findings.time(line)
+        parts = [self.place(line.file, line.number)]
+        parts += [f"rank {rank}"] if rank is not None else []
+        parts += [self.hidden(host)] if host and len(self.findings.topology.hosts) > 1 else []
+        parts += [time.strftime("%H:%M:%S", time.gmtime(moment))] if _is_dated(moment) else []
+        return f"{' '.join(parts)} | {self.shown(line, width)}"
+
+
+def _is_dated(moment: float | None) -> bool:
+    return moment is not None and 0 <= moment < 1e11
+
+
+def normal(text: str) -> str:
+    """Without terminal escapes and control characters, white space as single spaces."""
+    clean = plain(text.encode("utf-8", "surrogatepass"))
+    return " ".join("".join(each if each.isprintable() else " " for each in clean).split())

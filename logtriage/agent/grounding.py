@@ -1,0 +1,139 @@
+"""The check of a model's answer against the logs: a vote with one invented line is no vote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logtriage.agent.addressed import is_addressed
+from logtriage.agent.answer import Answer
+from logtriage.agent.bearing import Bearing, Vocabulary, bearing
+from logtriage.agent.desk import Desk, normal
+from logtriage.model import Line
+from logtriage.taxonomy import taxonomy
+
+SHORTEST_QUOTE = 6  # characters, unless the line itself is shorter
+MOST_MITIGATION = 240
+# Types that no line states: what matters is what is missing, and the localisation judges that.
+_UNSTATED = ("hang.", "slow.", "none.")
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """An answer that passed: every line of it is there and bears what is claimed."""
+
+    failure_type: str
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
+    lines: tuple[Line, ...]
+    support: Bearing
+    cause: str = ""  # empty where the model's sentence names what no line shows
+    mitigations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """An answer that does not count, and why in a few words."""
+
+    reason: str
+
+
+def check(answer: Answer, desk: Desk, words: Vocabulary) -> Vote | Void:
+    """The vote of an answer, or why it is void."""
+    name = answer.failure_type.strip().lower()
+    if name not in taxonomy():
+        return Void("no such failure type")
+    if name == "unknown":
+        return Vote(name, (), (), (), Bearing.NOT)
+    if name.startswith("none.") and desk.decision.failure_type != name:
+        return Void("says that nothing failed, and the logs do not")
+    if not answer.citations:
+        return Void("cites nothing")
+    lines: list[Line] = []
+    for citation in answer.citations:
+        line = desk.found(citation.place)
+        if line is None:
+            return Void("cites a line that does not exist")
+        if is_addressed(normal(line.text)):
+            return Void("cites a line that talks to its reader")
+        if not _is_quoted(desk.redaction.restore(citation.quote), line):
+            return Void("the cited line does not say that")
+        if line not in lines:
+            lines.append(line)
+    held = {line: bearing(line, name, desk, words) for line in lines}
+    support = max(held.values())
+    if support is Bearing.NOT and name.startswith(_UNSTATED) and desk.decision.failure_type == name:
+        support = Bearing.WORDS
+    if support is Bearing.NOT:
+        return Void("no cited line bears the failure type")
+    lines.sort(key=lambda line: -held[line])
+    return Vote(
+        name,
+        _ranks(answer.culprit_ranks, lines, desk),
+        _hosts([desk.redaction.restore(host) for host in answer.culprit_hosts], lines, desk),
+        tuple(lines),
+        support,
+        _sentence(desk.redaction.restore(answer.cause), lines, desk),
+        tuple(text for each in answer.mitigations if (text := _mitigation(desk.redaction.restore(each)))),
+    )
+
+
+def _is_quoted(quote: str, line: Line) -> bool:
+    wanted = normal(quote).strip("… ").removesuffix("...").strip()
+    text = normal(line.text)
+    return len(wanted) >= min(SHORTEST_QUOTE, len(text)) and bool(wanted) and wanted in text
+
+
+def _ranks(claimed: Sequence[int], lines: Sequence[Line], desk: Desk) -> tuple[int, ...]:
+    """The claimed ranks that wrote a cited line, are named in one, or that the localisation blames."""
+    topology = desk.findings.topology
+    writers = {topology.rank(line) for line in lines}
+    named = {int(each) for line in lines for each in _RANK.findall(normal(line.text)[:4096])}
+    held = writers | named | set(desk.decision.culprits.ranks)
+    return tuple(sorted({rank for rank in claimed if rank in held and rank in topology.ranks}))
+
+
+_RANK = re.compile(r"(?i)\brank[s ]{0,2}[:=#\[(]? ?(\d{1,7})\b")
+
+
+def _hosts(claimed: Sequence[str], lines: Sequence[Line], desk: Desk) -> tuple[str, ...]:
+    topology = desk.findings.topology
+    text = " ".join(normal(line.text) for line in lines)
+    writers = {topology.host(line, topology.rank(line)) for line in lines}
+    held = writers | set(desk.decision.culprits.hosts) | {host for host in topology.hosts if host in text}
+    return tuple(sorted({host for host in claimed if host in held and host in topology.hosts}))
+
+
+# What only a log can tell: numbers, paths, names with signs in them, quoted texts.
+_CHECKABLE = re.compile(r"\"[^\"]{2,200}\"|'[^']{2,200}'|`[^`]{1,200}`|[\w./:-]*[\d/][\w./:-]*")
+
+
+def _sentence(cause: str, lines: Sequence[Line], desk: Desk) -> str:
+    """The model's sentence, if all that it names stands in the cited lines or in what localisation found."""
+    sentence = normal(cause)[:400]
+    if not sentence or is_addressed(sentence):
+        return ""
+    texts = [*(normal(line.text) for line in lines), *(line.file for line in lines)]
+    seen = " ".join([*texts, *desk.findings.topology.hosts]).lower()
+    ranks = {str(rank) for rank in desk.findings.topology.ranks}
+    for match in _CHECKABLE.findall(sentence):
+        token = match.strip("\"'`.,:;()").lower()
+        if token and token not in seen and token not in ranks:
+            return ""
+    return sentence
+
+
+# Advice is not in the logs, so it cannot be checked against them: addresses and commands that fetch or
+# destroy are not passed on.
+_DANGEROUS = re.compile(
+    r"(?i)https?://|www\.|\bcurl\b|\bwget\b|\brm\s+-|\bmkfs|\bdd\s+if=|\|\s*(?:ba|z)?sh\b|\beval\b|\bsudo\b|"
+    r"\bbase64\b|\bchmod\b|--privileged|\bdisable\b.{0,30}\b(?:firewall|selinux|auth)"
+)
+
+
+def _mitigation(text: str) -> str:
+    advice = normal(text)
+    if not advice or len(advice) > MOST_MITIGATION or _DANGEROUS.search(advice) or is_addressed(advice):
+        return ""
+    return advice

@@ -1,0 +1,39 @@
+"""When a model is asked: a sure verdict needs none."""
+
+from __future__ import annotations
+
+from logtriage.diagnose.decision import Decision
+from logtriage.report.document import ModelUse
+from logtriage.settings import Settings
+
+UNSURE = 0.6  # confidence below which an offline verdict is unsure
+CONTESTED = 0.2  # confidence of an alternative from which a verdict is contested
+
+
+def occasion(decision: Decision) -> str:
+    """Why a model should be asked about this verdict; empty where it is sure."""
+    if decision.failure_type == "unknown":
+        return "the cause is unknown"
+    if any(value >= CONTESTED for _, value, _ in decision.alternatives):
+        return "the verdict is contested"
+    if decision.confidence < UNSURE:
+        return "the verdict is unsure"
+    return ""
+
+
+def unavailable(settings: Settings) -> str:
+    """Why no model can be asked; empty where one can."""
+    if settings.llm_replay:
+        return ""
+    if not settings.llm_model:
+        return "no model is configured (LOGTRIAGE_LLM_MODEL)"
+    if not settings.llm_base_url and not settings.llm_api_key.get_secret_value():
+        return "no endpoint and no key are configured (LOGTRIAGE_LLM_BASE_URL, LOGTRIAGE_LLM_API_KEY)"
+    if settings.llm_base_url and not settings.llm_base_url.startswith(("http://", "https://")):
+        return "the endpoint is no http(s) address (LOGTRIAGE_LLM_BASE_URL)"
+    return ""
+
+
+def not_asked(why: str) -> ModelUse:
+    """What the document says where no model was asked."""
+    return ModelUse(asked=False, why=why, result="the offline verdict stands")
