@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logtriage.artefacts.comparison import Comparison, Fault, Point, told_ranks
+from logtriage.artefacts.order import reordered
 from logtriage.artefacts.recording import Group, Operation, Recording
 from logtriage.artefacts.standing import GroupStanding, newest, standings
 from logtriage.artefacts.waiting import (
@@ -32,14 +33,14 @@ def compare(recordings: Iterable[Recording]) -> Comparison | None:
         return None
     groups = standings(by_rank)
     older = older_dumps(groups)
-    waits = [*collective_waits(groups, older), *transfer_waits(by_rank, older)]
+    waits = [*collective_waits(groups, by_rank, older), *transfer_waits(by_rank, older)]
     if not waits:
         return None
     stalled = stalled_ranks(groups, older)
     world = {rank for each in groups for rank in each.members} | set(by_rank)
     scene = _Scene(by_rank, groups, waits, stalled, older, tuple(sorted(world - set(by_rank))))
     return (
-        _mismatch(scene) or _absent(scene) or _crossed(scene) or _not_started(scene) or _no_dump(scene)
+        _mismatch(scene) or _absent(scene) or _crossed(scene) or _not_started(scene) or _reordered(scene)
         or _joined(scene)
     )  # fmt: skip
 
@@ -122,7 +123,11 @@ def _mismatch(scene: _Scene) -> Comparison | None:
                 continue
             ordered = sorted(sides.values(), key=lambda side: (-len(side), side))
             usual, *others = ordered
-            decided = len(usual) > len(others[0])
+            elsewhere = _usual_elsewhere(scene, each.group, number)
+            right = next((side for side in ordered if _signature(there[side[0]]) == elsewhere), None)
+            if right is not None:  # groups of the same kind run the same program
+                usual, others = right, [side for side in ordered if side is not right]
+            decided = right is not None or len(usual) > len(others[0])
             blamed = [rank for side in others for rank in side] if decided else []
             wait = Wait(usual[0], each.group, number, there[usual[0]][0], (), tuple(usual))
             told = (
@@ -138,6 +143,28 @@ def _mismatch(scene: _Scene) -> Comparison | None:
             if found.waiting or blamed:
                 return found
     return None
+
+
+def _usual_elsewhere(scene: _Scene, group: Group, number: int) -> tuple[object, ...] | None:
+    """What most ranks of other groups of the same kind issued under this number, if they agree."""
+    found: dict[int, list[Operation]] = defaultdict(list)
+    for rank, recording in scene.recordings.items():
+        for operation in recording.operations:
+            its = recording.groups.get(operation.group)
+            if (
+                its is not None
+                and its != group
+                and its.description == group.description
+                and len(its.ranks) == len(group.ranks)
+                and operation.sequence == number
+                and not operation.is_p2p
+            ):
+                found[rank].append(operation)
+    if not group.description or not found:
+        return None
+    votes = Counter(map(_signature, found.values()))
+    (usual, count), *_ = votes.most_common(1)
+    return usual if count * 2 > len(found) else None
 
 
 def _names(signature: tuple[object, ...]) -> tuple[object, ...]:
@@ -159,8 +186,10 @@ def _absent(scene: _Scene) -> Comparison | None:
     edges = edges_of(scene.waits, scene.stalled)
     wanted = {rank for targets in edges.values() for rank in targets}
     ends = {rank for rank in wanted if not edges.get(rank)} | set(scene.stalled)
+    lacking = ends - set(scene.recordings)
+    ends -= lacking
     if not ends:
-        return None
+        return _no_dump(scene, lacking) if lacking else None
     recorded = len(scene.recordings) - len(scene.older)
     if len(ends) * 2 > recorded:
         few = [each for each in scene.waits if each.absent and len(each.joined) * 2 < recorded]
@@ -271,21 +300,32 @@ def _not_started(scene: _Scene) -> Comparison | None:
     return None
 
 
-def _no_dump(scene: _Scene) -> Comparison | None:
-    """All that left a dump wait alike, and few left none: those are missed, or ended before they could."""
-    lacking = set(scene.unrecorded)
-    if not lacking or len(lacking) * 3 > len(lacking) + len(scene.recordings):
+def _no_dump(scene: _Scene, lacking: set[int]) -> Comparison | None:
+    """All that left a dump wait in the end for few that left none: those ended first, or hang."""
+    if len(lacking) * 3 > len(scene.unrecorded) + len(scene.recordings):
         return None
-    groups = [each for each in scene.groups if lacking & set(each.members)]
-    wait = next(
-        (one for one in scene.waits for each in groups if one.group == each.group and not one.absent), None
+    wait = max(
+        (each for each in scene.waits if lacking & set(each.unrecorded)),
+        key=lambda each: (len(each.joined), -each.rank),
     )
-    if wait is None:
-        return None
-    blamed = sorted(lacking & {rank for each in groups for rank in each.members})
-    told = f"{told_ranks(blamed)} left no dump, while {told_ranks(wait.joined)} wait in {wait.told}"
+    verb = "waits" if len(wait.joined) == 1 else "wait"
+    told = f"{told_ranks(lacking)} left no dump, while {told_ranks(wait.joined)} {verb} in {wait.told}"
     points = [scene.point(wait.rank, f"waits in {wait.told}{_place(wait.operation)}", wait.operation.created)]
-    return scene.finding(Fault.NO_DUMP, blamed, told, points, wait)
+    return scene.finding(Fault.NO_DUMP, lacking, told, points, wait)
+
+
+def _reordered(scene: _Scene) -> Comparison | None:
+    """All joined the same operations, some in another order: each group waits for the other."""
+    found = reordered({rank: one for rank, one in scene.recordings.items() if rank not in scene.older})
+    if found is None:
+        return None
+    wait = max(scene.waits, key=lambda each: (len(each.joined), -each.rank))
+    points = [
+        scene.point(rank, f"issued {found.second} before {found.first}", found.time) for rank in found.ranks
+    ]
+    told = f"{told_ranks(found.ranks)} issued {found.second} before {found.first}, the others after it"
+    blamed = found.ranks if found.is_minority else ()
+    return scene.finding(Fault.CROSSED, blamed, told, points, wait)
 
 
 def _joined(scene: _Scene) -> Comparison:

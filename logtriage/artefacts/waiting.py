@@ -12,7 +12,10 @@ from logtriage.artefacts.standing import GroupStanding, is_joint, transfers
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A rank in an operation that is not completed, and the ranks with a dump that have not joined it."""
+    """A rank in an operation that is not completed, and how the others of the group stand to it.
+
+    `absent` have not joined it by their dumps; of `unrecorded` there is no dump, so they may not have.
+    """
 
     rank: int
     group: Group
@@ -20,6 +23,7 @@ class Wait:
     operation: Operation
     absent: tuple[int, ...]
     joined: tuple[int, ...]
+    unrecorded: tuple[int, ...] = ()
 
     @property
     def told(self) -> str:
@@ -49,8 +53,12 @@ def older_dumps(groups: Iterable[GroupStanding]) -> frozenset[int]:
     return frozenset(found)
 
 
-def collective_waits(groups: Iterable[GroupStanding], older: frozenset[int]) -> list[Wait]:
+def collective_waits(
+    groups: Iterable[GroupStanding], recorded: Iterable[int], older: frozenset[int]
+) -> list[Wait]:
+    """The first open collective of every rank in every group."""
     waits = []
+    known = set(recorded)
     for each in groups:
         fresh = {rank: standing for rank, standing in each.by_rank.items() if rank not in older}
         for rank, standing in fresh.items():
@@ -59,7 +67,9 @@ def collective_waits(groups: Iterable[GroupStanding], older: frozenset[int]) -> 
                 continue
             joined = tuple(other for other, its in fresh.items() if its.has_joined(number))
             absent = tuple(other for other in fresh if other not in joined)
-            waits.append(Wait(rank, each.group, number, standing.open[number][0], absent, joined))
+            unrecorded = tuple(other for other in each.members if other not in known)
+            operation = standing.open[number][0]
+            waits.append(Wait(rank, each.group, number, operation, absent, joined, unrecorded))
     return waits
 
 
@@ -76,14 +86,11 @@ def transfer_waits(recordings: Mapping[int, Recording], older: frozenset[int]) -
             if not own or rank not in recordings:
                 continue
             known = recordings[rank].groups.get(group) or Group(group, "", ())
-            lacks = peer in recordings and len(own) > len(its)
-            operation = own[len(its)] if lacks else own[0]
-            waits.append(
-                Wait(
-                    rank, known, operation.sequence, operation, (peer,) if lacks else (),
-                    (rank,) if lacks else (rank, peer),
-                )
-            )  # fmt: skip
+            unrecorded = () if peer in recordings else (peer,)
+            absent = (peer,) if not unrecorded and len(own) > len(its) else ()
+            joined = (rank,) if absent or unrecorded else (rank, peer)
+            operation = own[len(its)] if absent else own[0]
+            waits.append(Wait(rank, known, operation.sequence, operation, absent, joined, unrecorded))
     return waits
 
 
@@ -112,12 +119,17 @@ def stalled_ranks(
 def edges_of(waits: Iterable[Wait], stalled: Iterable[int]) -> dict[int, set[int]]:
     """Rank to the ranks that it waits for.
 
-    A rank in operations that all have joined waits for those of them that are held up elsewhere.
+    A rank in operations that all have joined waits for those that left no dump, or else for those that are
+    held up elsewhere.
     """
     edges: dict[int, set[int]] = defaultdict(set)
     for each in waits:
         if each.rank not in stalled:
             edges[each.rank].update(each.absent)
+    sure = {rank for rank, targets in edges.items() if targets} | set(stalled)
+    for each in waits:
+        if each.rank not in sure:
+            edges[each.rank].update(each.unrecorded)
     held = {rank for rank, targets in edges.items() if targets} | set(stalled)
     for each in waits:
         if each.rank not in held:
