@@ -16,7 +16,7 @@ from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import build_scene
-from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
+from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.summary import Summary
 from logtriage.mining.survey import Report, Survey, survey
@@ -196,7 +196,7 @@ def try_rule(rule: str, paths: Paths) -> Iterator[Tried]:
     chosen = (
         read_rule_file(Path(rule))
         if Path(rule).is_file()
-        else tuple(each for each in load_bank().rules if each.id == rule)
+        else tuple(each for each in _all_rules() if each.id == rule)
     )
     if not chosen:
         raise KeyError(f"no rule {rule!r} in the bank, and no such file; see `logtriage rules list`")
@@ -211,6 +211,12 @@ def try_rule(rule: str, paths: Paths) -> Iterator[Tried]:
                         yield Tried(source.file, number, text, hit.captures)
         except StreamFault:
             continue
+
+
+def _all_rules() -> tuple[Rule, ...]:
+    """Shipped rules and learned ones in any state."""
+    data_dir = load_settings().data_dir
+    return load_bank([file for state in STATES for file in files_in_state(data_dir, state)]).rules
 
 
 class _StageClock:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from logtriage.apps import cli_learned
 from logtriage.apps.console import answer, complain
 from logtriage.report.visible import prose, visible
 
@@ -15,7 +16,15 @@ if TYPE_CHECKING:
     from logtriage.rulebank.bank import Bank
     from logtriage.rulebank.rule import Fault, Rule
 
-app = typer.Typer(help="Look at and check the rule bank.", rich_markup_mode=None)
+app = typer.Typer(help="Look at and check the rule bank, and at what was learned.", rich_markup_mode=None)
+for command in (
+    cli_learned.learned,
+    cli_learned.promote,
+    cli_learned.retire,
+    cli_learned.undo,
+    cli_learned.log,
+):
+    app.command()(command)
 
 RuleFiles = Annotated[
     list[Path] | None,
@@ -37,9 +46,7 @@ def list_(
     rules: Extra = None,
 ) -> None:
     """All rules, one a line: id, role, strength, failure type, title."""
-    from logtriage.rulebank.bank import load_bank
-
-    chosen = [rule for rule in load_bank(rules or ()).rules if _is_of_type(rule, type_)]
+    chosen = [rule for rule in _bank(rules).rules if _is_of_type(rule, type_)]
     if type_ and not chosen:
         raise typer.BadParameter(f"no rule has the failure type {type_!r}")
     rows = [(rule.id, rule.role, rule.strength, rule.failure_type or "-", rule.title) for rule in chosen]
@@ -47,6 +54,15 @@ def list_(
     for row in rows:
         cells = [visible(cell).ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
         answer("  ".join(cells).rstrip() + "\n")
+
+
+def _bank(rules: Sequence[Path] | None) -> Bank:
+    """The rules in force: shipped ones, learned ones that have a say, and those of further files."""
+    from logtriage.memory.rule_folder import ACTIVE, files_in_state
+    from logtriage.rulebank.bank import load_bank
+    from logtriage.settings import load_settings
+
+    return load_bank([*files_in_state(load_settings().data_dir, ACTIVE), *(rules or ())])
 
 
 def _is_of_type(rule: Rule, wanted: str) -> bool:
@@ -58,9 +74,7 @@ def show(
     rule_id: Annotated[str, typer.Argument(metavar="RULE", help="The id of a rule.")], rules: Extra = None
 ) -> None:
     """One rule with all that it says and the lines that prove it."""
-    from logtriage.rulebank.bank import load_bank
-
-    rule = _named(rule_id, load_bank(rules or ()))
+    rule = _named(rule_id, _bank(rules))
     facts: list[tuple[str, str]] = [
         ("title", rule.title),
         ("stands in", f"{rule.file}:{rule.line}"),
@@ -74,6 +88,10 @@ def show(
         "framework": rule.framework or "",
         "only in": ", ".join(rule.where),
         "explains": ", ".join(rule.explains),
+        "learned": f"{rule.provenance.evidence} of {rule.provenance.verdict}, by {rule.provenance.by}, "
+        f"{rule.provenance.at}"
+        if rule.provenance
+        else "",
     }
     facts += [(name, value) for name, value in optional.items() if value]
     answer(f"{rule.id}\n" + "".join(f"  {name + ':':14}{visible(value)}\n" for name, value in facts))

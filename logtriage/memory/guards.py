@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from logtriage.intake.folder import NothingReadable, discover
@@ -25,28 +24,23 @@ HEALTHY_BYTES = 64 << 20  # … and bytes of them in all
 LONGEST_PATTERN = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Healthy:
-    """Folders of jobs that ended well: those that the product ships, and those that people triaged."""
-
-    folders: tuple[str, ...]
-
-
 def shipped_healthy() -> tuple[str, ...]:
     folder = shipped("fixtures") / "completed-scary-words" / "logs"
     return (str(folder),) if folder.is_dir() else ()
 
 
-def objection(rule: Rule, wording: Wording, witness: Witness, bank: Bank, healthy: Healthy) -> str | None:
+def objection(
+    rule: Rule, wording: Wording, witness: Witness, bank: Bank, healthy: Sequence[str]
+) -> str | None:
     """The first reason why `rule` must not be learned from `witness`; None if there is none.
 
-    `bank` holds all rules in force and on trial.
+    `bank` holds all rules in force and on trial, `healthy` are folders of jobs that ended well.
     """
     return next(_objections(rule, wording, witness, bank, healthy), None)
 
 
 def _objections(
-    rule: Rule, wording: Wording, witness: Witness, bank: Bank, healthy: Healthy
+    rule: Rule, wording: Wording, witness: Witness, bank: Bank, healthy: Sequence[str]
 ) -> Iterator[str]:
     if wording.fault is not None:
         yield wording.fault
@@ -104,10 +98,10 @@ def _known_lines(rule: Rule, bank: Bank) -> Iterator[str]:
                 yield f"it matches a line that is known to be harmless (a counterexample of {other.id})"
 
 
-def _healthy_match(rule: Rule, healthy: Healthy) -> str | None:
+def _healthy_match(rule: Rule, healthy: Sequence[str]) -> str | None:
     matcher = Matcher(Bank((rule,), {}, ""))
     spent = 0
-    for folder in dict.fromkeys((*shipped_healthy(), *healthy.folders[:MOST_HEALTHY])):
+    for folder in dict.fromkeys((*shipped_healthy(), *healthy[:MOST_HEALTHY])):
         try:
             inventory = discover(folder)
         except (NothingReadable, OSError):

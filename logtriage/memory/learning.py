@@ -7,6 +7,7 @@ until other confirmed jobs agree with it. Later confirmations that contradict a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from logtriage.memory.rule_folder import (
     rule_text,
     rules_dir,
 )
-from logtriage.memory.verdicts import KeptVerdict
+from logtriage.memory.verdicts import KeptVerdict, kept_verdicts
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import pattern_of
 from logtriage.rulebank.matcher import Matcher
@@ -72,7 +73,8 @@ def learn(
     with locked(data_dir):
         finish_changes(ledger, data_dir)
         changes = _settle_votes(kept, diagnosis, witness, ledger, data_dir, promote_after)
-        proposal = _proposal(kept, diagnosis, witness, bool(word.evidence), data_dir, judge)
+        healthy = healthy_folders(ledger, data_dir)
+        proposal = _proposal(kept, diagnosis, witness, bool(word.evidence), healthy, data_dir, judge)
         if proposal.rule is not None:
             change = _change(proposal.rule, proposal.state, diagnosis, data_dir)
             changes += make_changes([change], ledger, data_dir)
@@ -184,6 +186,7 @@ def _proposal(
     diagnosis: Diagnosis,
     witness: Witness | None,
     is_named: bool,
+    healthy: Sequence[str],
     data_dir: Path,
     judge: Judge,
 ) -> Proposal:
@@ -193,7 +196,30 @@ def _proposal(
         return Proposal(why=f"no line states {failure_type}, so no rule follows from it")
     if witness is None:
         return Proposal(why="no line stands out; name it with --evidence FILE:LINE")
-    return propose(kept, diagnosis, witness, is_named, data_dir, judge)
+    return propose(
+        kept, diagnosis, witness, is_named=is_named, healthy=healthy, data_dir=data_dir, judge=judge
+    )
+
+
+SURELY_HEALTHY = 0.8  # confidence from which a verdict `none.completed` counts though nobody confirmed it
+
+
+def healthy_folders(ledger: Ledger, data_dir: Path) -> list[str]:
+    """Paths of jobs that ended well, newest first: by a person's word, else by a sure verdict.
+
+    A job that merely seems to be running may be one that died of what no rule knows yet.
+    """
+    said: dict[str, str] = {}
+    for diagnosis in ledger.diagnoses():
+        said.setdefault(diagnosis.verdict_id, diagnosis.failure_type)
+    found = []
+    for kept in kept_verdicts(data_dir):
+        body = kept.verdict.verdict
+        sure = body.failure_type == "none.completed" and body.confidence >= SURELY_HEALTHY
+        told = said.get(kept.verdict.id, body.failure_type if sure else "")
+        if told.startswith("none."):
+            found += [path for path in kept.paths if path != "-"]
+    return found
 
 
 def _change(rule: Rule, state: str, diagnosis: Diagnosis, data_dir: Path) -> Change:

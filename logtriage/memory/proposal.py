@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.evidence import Witness
-from logtriage.memory.guards import Healthy, claimed_by, known_already, objection, slug
+from logtriage.memory.guards import claimed_by, known_already, objection, slug
 from logtriage.memory.ledger import Diagnosis
 from logtriage.memory.rule_folder import (
     ACTIVE,
@@ -23,7 +23,7 @@ from logtriage.memory.rule_folder import (
     rule_text,
     rules_dir,
 )
-from logtriage.memory.verdicts import KeptVerdict, kept_verdicts
+from logtriage.memory.verdicts import KeptVerdict
 from logtriage.memory.wording import Wording, patterns, vocabulary
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, pattern_of
@@ -56,9 +56,19 @@ def bank_with_learned(data_dir: Path) -> Bank:
 
 
 def propose(
-    kept: KeptVerdict, diagnosis: Diagnosis, witness: Witness, is_named: bool, data_dir: Path, judge: Judge
+    kept: KeptVerdict,
+    diagnosis: Diagnosis,
+    witness: Witness,
+    *,
+    is_named: bool,
+    healthy: Sequence[str],
+    data_dir: Path,
+    judge: Judge,
 ) -> Proposal:
-    """The rule that follows from a diagnosis and its line. `is_named`: the person named the line."""
+    """The rule that follows from a diagnosis and its line.
+
+    `is_named`: the person named the line. `healthy` are folders of jobs that ended well.
+    """
     bank = bank_with_learned(data_dir)
     failure_type = diagnosis.failure_type
     if (known := known_already(witness, failure_type, bank)) is not None:
@@ -66,23 +76,12 @@ def propose(
     if (claimed := claimed_by(witness, failure_type, bank)) is not None:
         return Proposal(why=f"the shipped rule {claimed.id} is sure that this line is {claimed.failure_type}")
     near = _near(witness, failure_type, data_dir)
-    rule, why = _guarded(kept, witness, diagnosis, bank, near, _healthy(data_dir))
+    rule, why = _guarded(kept, witness, diagnosis, bank, near, healthy)
     if rule is None:
         return Proposal(why=why)
     replaced = near.file if near is not None and near.rule.id == rule.id else None
     state, why = _state(rule, kept, witness, is_named, replaced, data_dir, judge)
     return Proposal(rule, state, why)
-
-
-def _healthy(data_dir: Path) -> Healthy:
-    folders = [
-        path
-        for kept in kept_verdicts(data_dir)
-        if kept.verdict.verdict.failure_type.startswith("none.")
-        for path in kept.paths
-        if path != "-"
-    ]
-    return Healthy(tuple(folders))
 
 
 def _near(witness: Witness, failure_type: str, data_dir: Path) -> LearnedRule | None:
@@ -105,7 +104,7 @@ def _guarded(
     diagnosis: Diagnosis,
     bank: Bank,
     near: LearnedRule | None,
-    healthy: Healthy,
+    healthy: Sequence[str],
 ) -> tuple[Rule | None, str]:
     """The most general rule that passes all guards, or the reason why none does."""
     names = _names(kept.verdict)
