@@ -45,7 +45,8 @@ def triage(
 
     `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
-    `rules` are extra rule files, `learned` those of learned rules (by default all that have a say). `progress` is called with (file, bytes done, bytes in all).
+    `rules` are extra rule files, `learned` those of learned rules (by default all that have a say).
+    `progress` is called with (file, bytes done, bytes in all).
     `settings` are those in force unless given; with `offline` no model is asked whatever they say.
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
