@@ -190,11 +190,13 @@ def _is_routine(line: Line, reading: Reading) -> bool:
 
 
 _FAULTY = re.compile(
-    r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|abort(?:ed|ing)?|cannot|could not|can't|refus(?:ed|ing)|denied|"
-    r"invalid|corrupt(?:ed|ion)?|mismatch(?:ed)?|lost|timed? ?out|exceed(?:ed|s)?|unable|panic|assert\w*|"
-    r"violat\w+|giving up|unreachable|evict(?:ed)?|killed|revoked|expired|rejected|poisoned|missing|broken|"
-    r"dead|stuck|unhealthy|degraded|terminat\w+|never (?:answered|came|arrived)|shutting down|tearing down|"
-    r"bailing out)\b"
+    r"(?i)\b(?:errors?|exceptions?|faults?|fail(?:ed|ing|ure|s)?|fatal|abort\w*|abandon\w*|cannot|can't|"
+    r"could not|refus\w+|reject\w+|denied|revoked|expired|evict\w*|cancel\w*|drain\w*|quarantin\w*|dissolv\w*|"
+    r"killed|invalid|illegal|bad|wrong|corrupt\w*|poisoned|mismatch\w*|violat\w+|assert\w*|unexpected\w*|never|"
+    r"missing|lost|los(?:es|ing)|timed? ?out|timeout|exceed\w*|out of|over(?:flow|run|heat)\w*|unable|panic|"
+    r"giving up|gave up|unreachable|disconnect\w*|crash\w*|broken|dead|stuck|stall\w*|unhealthy|degraded|"
+    r"collaps\w*|storm|terminat\w+|unrecover\w+|bailing out|no (?:space|route|such|response|progress|headway)|"
+    r"not (?:found|responding|available|ready|permitted|allowed|supported)|(?:shutting|tearing) \w* ?\w* ?down)\b"
 )
 
 
@@ -202,7 +204,8 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
     """The line that most looks like what ended the job, where nobody names one; None without any.
 
     Exceptions first, then lines at an error level, then lines with words of failure; what a rule knows as a
-    mere consequence, and what stands in the log again and again, is not taken. Of equals the earliest.
+    mere consequence or as a fault of its own, and what stands in the log again and again, is not taken. Of
+    equals the earliest.
     """
     inventory = discover(list(paths))
     sources = [

@@ -115,25 +115,25 @@ def _healthy_match(rule: Rule, healthy: Sequence[str]) -> str | None:
     return None
 
 
-def known_already(witness: Witness, failure_type: str, bank: Bank) -> Rule | None:
+def known_already(witness: Witness, failure_type: str, matcher: Matcher) -> Rule | None:
     """The rule that is as sure of this line as a learned one would be, of the same type."""
-    for hit in _cause_hits(witness, bank):
+    for hit in _cause_hits(witness, matcher):
         if hit.failure_type == failure_type and hit.strength is Strength.DEFINITE:
             return hit
     return None
 
 
-def claimed_by(witness: Witness, failure_type: str, bank: Bank) -> Rule | None:
+def claimed_by(witness: Witness, failure_type: str, matcher: Matcher) -> Rule | None:
     """The shipped rule that is sure of another type for this line: it is that rule that needs repair."""
-    for hit in _cause_hits(witness, bank):
+    for hit in _cause_hits(witness, matcher):
         if hit.failure_type != failure_type and hit.strength is Strength.DEFINITE and hit.provenance is None:
             return hit
     return None
 
 
-def _cause_hits(witness: Witness, bank: Bank) -> Sequence[Rule]:
+def _cause_hits(witness: Witness, matcher: Matcher) -> Sequence[Rule]:
     parts = segments(plain(witness.cited.text.encode("utf-8", "surrogatepass")))
-    hits = Matcher(bank).match_segments(parts, witness.role)
+    hits = matcher.match_segments(parts, witness.role)
     return [hit.rule for hit in hits if hit.rule.role is Role.CAUSE]
 
 

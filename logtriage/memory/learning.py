@@ -15,6 +15,7 @@ from pathlib import Path
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.changes import bank_name, finish_changes, image, locked, make_changes, moved
 from logtriage.memory.evidence import EvidenceFault, Witness, cited_witness, picked, witness_at
+from logtriage.memory.guards import claimed_by
 from logtriage.memory.ledger import Change, Cited, Diagnosis, Ledger, Vote, now
 from logtriage.memory.proposal import LONGEST_EXAMPLE, Judge, Proposal, bank_with_learned, propose
 from logtriage.memory.rule_folder import (
@@ -96,14 +97,23 @@ def _witness(kept: KeptVerdict, word: Word, matcher: Matcher) -> Witness | None:
             return cited_witness(known, file, int(number))
     if word.failure_type.startswith((*_NEVER_STATED, *_SELDOM_STATED)):
         return None
-    shown = kept.verdict.verdict.evidence
-    if shown:
-        with suppress(EvidenceFault, NothingReadable):
-            return witness_at(kept.paths, f"{shown[0].file}:{shown[0].line}", matcher)
-        return cited_witness(shown[0].text, shown[0].file, shown[0].line)
+    shown = _shown(kept, matcher)
+    if shown is not None and claimed_by(shown, word.failure_type, matcher) is None:
+        return shown
     with suppress(NothingReadable):
-        return picked(kept.paths, matcher)
-    return None
+        return picked(kept.paths, matcher) or shown
+    return shown
+
+
+def _shown(kept: KeptVerdict, matcher: Matcher) -> Witness | None:
+    """The line that the verdict rests on, where it accuses one: a last step or a last word accuses nobody."""
+    body = kept.verdict.verdict
+    if not body.evidence or body.failure_type.startswith((*_NEVER_STATED, *_SELDOM_STATED)):
+        return None
+    lead = body.evidence[0]
+    with suppress(EvidenceFault, NothingReadable):
+        return witness_at(kept.paths, f"{lead.file}:{lead.line}", matcher)
+    return cited_witness(lead.text, lead.file, lead.line)
 
 
 def _cited_lines(verdict: Verdict) -> dict[str, str]:

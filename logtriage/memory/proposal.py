@@ -27,6 +27,7 @@ from logtriage.memory.verdicts import KeptVerdict
 from logtriage.memory.wording import Wording, patterns, vocabulary
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, pattern_of
+from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Example, Mitigation, Provenance, Role, Rule, Strength
 
 # Judges a job again with these learned rules in force: what the candidate would make of its own job.
@@ -70,10 +71,11 @@ def propose(
     `is_named`: the person named the line. `healthy` are folders of jobs that ended well.
     """
     bank = bank_with_learned(data_dir)
+    matcher = Matcher(bank)
     failure_type = diagnosis.failure_type
-    if (known := known_already(witness, failure_type, bank)) is not None:
+    if (known := known_already(witness, failure_type, matcher)) is not None:
         return Proposal(why=f"the rule {known.id} knows this line already")
-    if (claimed := claimed_by(witness, failure_type, bank)) is not None:
+    if (claimed := claimed_by(witness, failure_type, matcher)) is not None:
         return Proposal(why=f"the shipped rule {claimed.id} is sure that this line is {claimed.failure_type}")
     near = _near(witness, failure_type, data_dir)
     rule, why = _guarded(kept, witness, diagnosis, bank, near, healthy)

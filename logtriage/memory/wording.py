@@ -117,7 +117,10 @@ _PIECE = re.compile(
 _LEVEL = re.compile(
     r"(?i)^.{0,90}?\b(?:error|err|fatal|critical|crit|warn|warning|info|severe|panic|alert|emerg)\b[\]>):|,]*\s+"
 )
-_CLASS = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*(?:Error|Exception|Failure|Fault|Timeout|Interrupt)\b)")
+_CLASS = re.compile(
+    r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*(?:Error|Exception|Failure|Fault|Timeout|Interrupt)\b)"
+    r"|^(?:[A-Za-z_]\w*\.)+(?=[A-Z][a-z]\w*:)"
+)
 _CLAUSE_END = re.compile(r"^(?:[.;|]|\(|-{1,2}$|–|—)")
 
 
@@ -260,7 +263,7 @@ def _of_word(word: str, before: str, after: str, known: frozenset[str]) -> list[
     plain = _MASK.sub("0", word)
     if masks or any(character.isdigit() for character in plain):
         return _of_mixed(word, plain, before, after)
-    key = re.search(r"(?<![\w-])([A-Za-z_]+)(=|: ?| )$", before)
+    key = re.search(r"(?<![\w.-])([A-Za-z_]+)(=|: ?| )$", before)
     if key is not None and _AFTER_HOST.search(before) and re.search(r"[a-z][-.][a-z]", word):
         return [Atom(Kind.VALUE, word, _VALUES["HOST"], "host")]
     if key is not None and key[1].lower() in IDENTITIES:
@@ -270,11 +273,16 @@ def _of_word(word: str, before: str, after: str, known: frozenset[str]) -> list[
             return [Atom(kind, word, _VALUES["WORD"], _NAMED_BY.get(key[1].lower(), ""))]
     if _DATA_FILE.search(word) and not _SOURCE_FILE.search(word) and word.count(".") == 1 and _is_file(word):
         return [Atom(Kind.NAMED, word, _VALUES["PATH"], "file")]
-    placed = re.search(r"([A-Za-z]+) $", before)
-    is_joined = re.search(r"[a-z][-.][a-z]", word) is not None
-    if placed and placed[1].lower() in _PLACED and is_joined and not _is_known(word, known):
-        return [Atom(Kind.VALUE, word, _VALUES["WORD"], "")]
+    if before.strip() and _JOINED.search(word) and not _is_known(word, known):
+        is_label = after.startswith((":", "(", "=", "[")) or word.startswith("-")
+        placed = re.search(r"([A-Za-z]+) $", before)
+        if not is_label or (placed is not None and placed[1].lower() in _PLACED):
+            return [Atom(Kind.NAMED, word, _VALUES["WORD"])]
     return [Atom(Kind.TEXT, word)]
+
+
+# Two words in one: a name that somebody gave, unless the trade knows both.
+_JOINED = re.compile(r"[A-Za-z][-._@][A-Za-z]")
 
 
 def _is_file(word: str) -> bool:
