@@ -108,7 +108,9 @@ def prompt_shown(desk: Desk, settings: Settings) -> str:
     return json.dumps(json.loads(bodies[0]), ensure_ascii=False, indent=2) + "\n"
 
 
-def texts(desk: Desk, settings: Settings, shrink: float = 1.0) -> tuple[_Texts, EvidenceFile]:
+def texts(
+    desk: Desk, settings: Settings, *, shrink: float = 1.0, is_counted: bool = True
+) -> tuple[_Texts, EvidenceFile]:
     """The instructions and the evidence file, with look-ups where a vote can pay for one."""
     from logtriage.agent.ballot import affords_a_look, cost_of_form, cost_of_tools
 
@@ -121,9 +123,9 @@ def texts(desk: Desk, settings: Settings, shrink: float = 1.0) -> tuple[_Texts, 
     def system(tools: bool) -> str:
         return prompt.part("system", types=types_in_short(), tools=tools)
 
-    first = count(system(True)) + count(user) + 2 * PER_MESSAGE + cost_of_form("schema", count)
-    first += cost_of_tools(toolbox(desk), count)
-    look = settings.llm_tool_calls > 0 and affords_a_look(limit, first)
+    bare = count(system(True)) + count(user) + 2 * PER_MESSAGE + cost_of_form("schema", count)
+    tools = cost_of_tools(toolbox(desk), count)
+    look = settings.llm_tool_calls > 0 and affords_a_look(limit, bare, tools, is_counted=is_counted)
     return _Texts(system(look), user, look), evidence
 
 
@@ -145,6 +147,7 @@ class _Ballots:
         self.is_late = False
         self.words: Vocabulary | None = None
         self.models: dict[bool, Any] = {}
+        self.shown: dict[tuple[float, bool], tuple[_Texts, EvidenceFile]] = {}
         self.http: Any = None
         self.endpoint_faults = 0
 
@@ -208,7 +211,7 @@ class _Ballots:
 
         for _ in range(len(ballot.FORMS) + 4):
             form = ballot.FORMS[self.dialect.form]
-            shown, _ = texts(self.desk, self.settings, self.dialect.shrink)
+            shown, _ = self._texts()
             paper = self._paper(shown, form)
             try:
                 answer = await ballot.cast(self._model(self.dialect.temperature), paper, self._repair)
@@ -226,6 +229,13 @@ class _Ballots:
                 self._add(paper.spent)
         return Void("the endpoint refused the request")
 
+    def _texts(self) -> tuple[_Texts, EvidenceFile]:
+        """The same for all votes until the endpoint is found to want something else."""
+        wanted = (self.dialect.shrink, self.dialect.is_counted)
+        if wanted not in self.shown:
+            self.shown[wanted] = texts(self.desk, self.settings, shrink=wanted[0], is_counted=wanted[1])
+        return self.shown[wanted]
+
     def _repair(self, fault: str) -> str:
         return self.asked.prompt.part("repair", fault)
 
@@ -240,6 +250,7 @@ class _Ballots:
             tool_calls=self.settings.llm_tool_calls,
             extra_limit=not endpoint.is_openai(self.settings),
             spent=ballot.Spent(self.settings.llm_tokens_per_vote),
+            dialect=self.dialect,
             form=form,
         )
 

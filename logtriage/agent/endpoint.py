@@ -78,7 +78,7 @@ def chat_model(settings: Settings, http: httpx2.AsyncClient, *, temperature: boo
 
     key = settings.llm_api_key.get_secret_value() or "none"
     return ChatOpenAI(
-        model=settings.llm_model or "recorded",
+        model=settings.llm_model or "none",
         base_url=address(settings),
         api_key=lambda: key,
         openai_proxy="",

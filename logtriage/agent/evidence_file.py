@@ -87,7 +87,8 @@ def _job(desk: Desk) -> Iterator[str]:
         for sign in findings.scene.marked(Mark.FRAMEWORK)
         if (name := sign.rule.framework or sign.hit.capture("framework"))
     )
-    facts = [f"{topology.size or 'unknown number of'} ranks"]
+    size = topology.size
+    facts = [f"{size or 'unknown number of'} rank{'s' if size != 1 else ''}"]
     facts += [f"hosts {', '.join(topology.hosts[:6])}"] if topology.hosts else []
     facts += [f"software {', '.join(list(names)[:6])}"] if names else []
     attempts = {source.attempt for source in findings.scene.sources if source.attempt is not None}

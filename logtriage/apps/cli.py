@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from logtriage.apps import cli_loop, cli_rules
+from logtriage.apps import cli_loop, cli_model, cli_rules
 from logtriage.apps.console import answer, answer_with, complain, progress_shown
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ def triage(
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Do not keep the verdict for `confirm` and `history`.")
     ] = False,
+    llm: cli_model.Llm = None,
+    votes: cli_model.VotesAsked = None,
+    time_budget: cli_model.TimeBudget = None,
+    show_prompt: cli_model.ShowPrompt = False,
 ) -> None:
     """Why the job died, where it began, what to do."""
     if not all(paths):
@@ -90,6 +94,10 @@ def triage(
 
     from logtriage import pipeline
 
+    settings = cli_model.model_settings(llm, votes, time_budget)
+    if show_prompt:
+        cli_model.show_prompt(paths, settings, workers)
+        return
     with progress_shown(quiet) as progress:
         verdict = pipeline.triage(
             paths,
@@ -98,7 +106,10 @@ def triage(
             workers=workers,
             rules=rules or (),
             progress=progress,
+            settings=settings,
         )
+    if not quiet:
+        cli_model.tell_of_model(verdict)
     _keep(verdict, paths, no_history, quiet)
     _publish(verdict, json, html, quiet)
 
