@@ -50,12 +50,12 @@ class Consultation:
         began = time.monotonic()
         settings = self._settings
         if settings.llm == "never":
-            return not_asked("it was told never to ask")
+            return not_asked("it was told never to ask", wanted=False)
         why = occasion(self.decision)
         if not why and settings.llm == "auto":
-            return not_asked("the verdict is sure")
+            return not_asked("the verdict is sure", wanted=False)
         if missing := unavailable(settings):
-            return not_asked(missing)
+            return not_asked(missing, wanted=True)
         try:
             from logtriage.agent.ask import ask
             from logtriage.agent.counsel import weigh
@@ -64,7 +64,8 @@ class Consultation:
             asked = ask(desk, settings, until=began + settings.llm_seconds)
             self._counsel = weigh(desk, asked, settings, why or "it was told always to ask")
         except ImportError as fault:
-            return not_asked(f"{fault.name or 'a package'} is not installed (pip install 'logtriage[llm]')")
+            lacking = f"{fault.name or 'a package'} is not installed (pip install 'logtriage[llm]')"
+            return not_asked(lacking, wanted=True)
         self.decision = self._counsel.decision
         return self._counsel.use
 

@@ -170,6 +170,7 @@ def _title(line: Line, name: str) -> str:
 def _use(desk: Desk, asked: Asked, settings: Settings, why: str, told: str) -> ModelUse:
     return ModelUse(
         asked=True,
+        wanted=True,
         why=why,
         result=told,
         model=settings.llm_model or None,

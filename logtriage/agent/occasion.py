@@ -34,6 +34,6 @@ def unavailable(settings: Settings) -> str:
     return ""
 
 
-def not_asked(why: str) -> ModelUse:
-    """What the document says where no model was asked."""
-    return ModelUse(asked=False, why=why, result="the offline verdict stands")
+def not_asked(why: str, *, wanted: bool) -> ModelUse:
+    """What the document says where no model was asked; `wanted`: it would have been, had it been there."""
+    return ModelUse(asked=False, wanted=wanted, why=why, result="the offline verdict stands")

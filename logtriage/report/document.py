@@ -268,6 +268,7 @@ class ModelUse(Part):
     """Whether a language model was asked, why, what came of it, and what it cost."""
 
     asked: bool
+    wanted: bool = Field(default=False, description="the verdict is unsure, or a model is always to be asked")
     why: Text = Field(default="", description="why it was asked, or why not")
     result: Text = Field(default="", description="what its votes changed")
     model: Text | None = None

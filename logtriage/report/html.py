@@ -37,6 +37,7 @@ def page(verdict: Verdict) -> str:
         facts=words.job_facts(verdict.job),
         mitigations=words.mitigations(body),
         mined=words.mined_words(verdict),
+        model=words.model_words(verdict),
         job=verdict.job,
         symptoms=verdict.symptoms,
         timeline=verdict.timeline,

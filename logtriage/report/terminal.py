@@ -204,6 +204,8 @@ def _notes(verdict: Verdict, amount: Amount) -> list[Text]:
         if other.evidence:
             note.append(f"  {words.place(other.evidence[0].file, other.evidence[0].line)}", style="cyan")
         notes.append(note)
+    if told := words.model_words(verdict):
+        notes.append(Text(told))
     if verdict.unreadable:
         lost = verdict.unreadable
         named = [f"{visible(entry.file, 120)} ({prose(entry.reason)})" for entry in lost]

@@ -149,6 +149,27 @@ def decided_by(verdict: VerdictBody) -> str:
     return words
 
 
+def model_words(verdict: Verdict) -> str:
+    """What a model was asked, what came of it and what it cost; empty where none was wanted."""
+    use = verdict.model
+    if use is None or not use.wanted:
+        return ""
+    if not use.asked:
+        return f"No model was asked: {prose(use.why)}"
+    name = prose(use.model or "a model")
+    told = f"{name} was asked ({prose(use.why)}): {prose(use.result)}"
+    votes = verdict.verdict.votes
+    if votes is not None and votes.valid < votes.asked:
+        reasons = ", ".join(f"{prose(reason)} ({count})" for reason, count in use.voids.items())
+        told += f"; {votes.asked - votes.valid} of {votes.asked} votes void: {reasons}"
+    if use.spent is not None and use.budget is not None:
+        told += f". {use.spent.tokens:,} of {use.budget.tokens:,} tokens in {use.spent.seconds:.1f} s"
+    if use.redacted:
+        hidden = ", ".join(counted(count, prose(kind)) for kind, count in use.redacted.items())
+        told += f"; hidden from it: {hidden}"
+    return told
+
+
 def action_words(verdict: VerdictBody) -> str:
     if verdict.failure_type == "unknown":
         return "The logs alone do not say what to repair; collect what is named below before a restart."
