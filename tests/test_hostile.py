@@ -28,7 +28,8 @@ from logtriage.intake.folder import NothingReadable, discover
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import Piece, StreamFault, pieces
 from logtriage.mining import templates
-from logtriage.mining.summary import MOST_CAPTURES, Scanner
+from logtriage.mining.scanner import Scanner
+from logtriage.mining.summary import MOST_CAPTURES
 from logtriage.mining.templates import OTHER, TemplateMiner
 from logtriage.model import Source, SourceRole
 from logtriage.report.document import read_verdict

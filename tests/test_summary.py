@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage.intake.streams import Piece
-from logtriage.mining.summary import KEPT_FIRST, KEPT_LAST, KEY_BYTES, Scanner, Sightings, Summary
+from logtriage.mining.kinds import KEY_BYTES
+from logtriage.mining.scanner import Scanner
+from logtriage.mining.summary import KEPT_FIRST, KEPT_LAST, Ends, Summary
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.matcher import Matcher
-from logtriage.rulebank.rule import Role, Rule, Strength
+from logtriage.rulebank.rule import Mark, Role, Rule, Strength
 
 
 def a_rule(name: str, role: Role, keyword: str, pattern: str, **more: object) -> Rule:
@@ -26,7 +28,7 @@ def a_rule(name: str, role: Role, keyword: str, pattern: str, **more: object) ->
 RULES = (
     a_rule("probe.xid", Role.CAUSE, "Xid (", r"Xid \([^)]*\): (?P<xid>\d+)"),
     a_rule("probe.exit", Role.SYMPTOM, "exit code", r"rank (?P<rank>\d+) exit code (?P<exitcode>[1-9]\d*)"),
-    a_rule("probe.step", Role.PROGRESS, "step", r"step (?P<step>\d+)"),
+    a_rule("probe.step", Role.PROGRESS, "step", r"step (?P<step>\d+)", marks=Mark.STEP),
     a_rule("probe.kernel", Role.CAUSE, "link down", r"link down", where=(SourceRole.KERNEL,)),
 )
 MATCHER = Matcher(Bank(RULES, {}, ""))
@@ -37,7 +39,7 @@ def scanned(*cut: bytes, where: SourceRole = SourceRole.MERGED) -> Summary:
     whole = Summary()
     for data in cut:
         whole.append(scanner.scan_piece(data, where))
-    return whole
+    return scanner.finished(whole, where)
 
 
 # --- the reference: a plain reader, line by line, that shares nothing with the product ---------------
@@ -121,9 +123,9 @@ def cut_at(data: bytes, places: Iterable[int]) -> list[bytes]:
 def test_any_cutting_finds_what_a_plain_reader_finds(data: bytes, places: list[int]) -> None:
     summary = scanned(*cut_at(data, places))
     assert keys_of(summary) == reference_keys(data)
-    places_of = {(rule, tuple(sorted(at))): each.places() for (rule, at), each in summary.hits.items()}
+    places_of = {(rule, tuple(sorted(at))): each.kept() for (rule, at), each in summary.hits.items()}
     assert places_of == reference_hits(data)
-    assert all(each.count == len(each.places()) for each in summary.hits.values())
+    assert all(each.count == len(each.kept()) for each in summary.hits.values())
     assert (summary.bytes, summary.lines, summary.left_out) == (len(data), data.count(b"\n"), 0)
 
 
@@ -151,9 +153,9 @@ def test_of_many_places_the_first_and_the_last_are_kept(lengths: list[int]) -> N
     total = sum(lengths)
     places = [(number + 1, number * len(line)) for number in range(total)]
     expected = places if total <= KEPT_FIRST + KEPT_LAST else places[:KEPT_FIRST] + places[-KEPT_LAST:]
-    seen = summary.hits.get(("probe.xid", (("xid", "79"),)), Sightings(0, [], []))
+    seen = summary.hits.get(("probe.xid", (("xid", "79"),)), Ends(0, [], []))
     assert seen.count == total
-    assert seen.places() == expected
+    assert seen.kept() == expected
 
 
 @given(LINES, st.text("0123456789", max_size=3))
@@ -172,7 +174,7 @@ def test_an_empty_file_has_nothing() -> None:
 
 def test_a_last_line_without_its_end_counts_as_seen() -> None:
     summary = scanned(b"step 1\nXid (PCI:0): 79")
-    assert summary.hits["probe.xid", (("xid", "79"),)].places() == [(2, 7)]
+    assert summary.hits["probe.xid", (("xid", "79"),)].kept() == [(2, 7)]
     assert summary.lines == 1  # line ends
 
 
@@ -204,7 +206,7 @@ def test_a_storm_within_the_bound_keeps_every_number_with_its_count() -> None:
     assert len(seen) == 29
     for (_, captures), each in seen.items():
         here = [number for number, line in enumerate(lines, 1) if b": %s," % captures[0][1].encode() in line]
-        assert (each.count, each.first[0][0], each.places()[-1][0]) == (len(here), here[0], here[-1])
+        assert (each.count, each.first[0][0], each.kept()[-1][0]) == (len(here), here[0], here[-1])
 
 
 def test_a_storm_beyond_the_bound_keeps_every_number_with_its_ends() -> None:
@@ -213,7 +215,7 @@ def test_a_storm_beyond_the_bound_keeps_every_number_with_its_ends() -> None:
     assert len(summary.hits) == 29
     for (_, captures), each in summary.hits.items():
         here = [number for number, line in enumerate(lines, 1) if b": %s," % captures[0][1].encode() in line]
-        assert (each.first[0][0], each.places()[-1][0]) == (here[0], here[-1])
+        assert (each.first[0][0], each.kept()[-1][0]) == (here[0], here[-1])
 
 
 def test_a_storm_beyond_the_bound_keeps_every_count() -> None:
@@ -236,7 +238,7 @@ def test_one_bad_number_amid_good_ones_is_found() -> None:
 def test_of_a_long_run_of_steps_the_first_and_the_last_are_known() -> None:
     data = b"".join(b"step %d loss 2.0\n" % step for step in range(5_000))
     summary = scanned(data)
-    places = summary.hits["probe.step", ()].places()
+    places = summary.hits["probe.step", ()].kept()
     assert places[0] == (1, 0)
     assert places[-1] == (5_000, data.rindex(b"step"))
     assert [each.count for each in summary.keys.values()] == [5_000]
@@ -246,8 +248,8 @@ def test_a_very_long_line_counts_once_and_its_ends_are_matched() -> None:
     data = b"a\n" + b"Xid (PCI:0): 79 " + b"filler " * 400_000 + b"Xid (PCI:0): 48\nXid (PCI:0): 31\n"
     summary = scanned(data)
     assert summary.lines == 3
-    assert {captures[0][1]: each.places() for (_, captures), each in summary.hits.items()}["79"] == [(2, 2)]
-    assert summary.hits["probe.xid", (("xid", "31"),)].places() == [(3, data.rindex(b"Xid"))]
+    assert {captures[0][1]: each.kept() for (_, captures), each in summary.hits.items()}["79"] == [(2, 2)]
+    assert summary.hits["probe.xid", (("xid", "31"),)].kept() == [(3, data.rindex(b"Xid"))]
     assert max(map(len, summary.keys)) <= KEY_BYTES
 
 
@@ -262,15 +264,15 @@ def test_two_long_lines_that_differ_at_their_ends_are_both_matched() -> None:
 def test_bytes_left_out_of_an_endless_line_move_what_follows() -> None:
     scanner = Scanner(MATCHER)
     pieces = [Piece(b"head tail\n", 0, 1, elided=7_000_000), Piece(b"Xid (PCI:0): 79\n", 7_000_010, 2)]
-    summary = scanner.scan(pieces, SourceRole.MERGED)
-    assert summary.hits["probe.xid", (("xid", "79"),)].places() == [(2, 7_000_010)]
+    summary = scanner.finished(scanner.scan(pieces, SourceRole.MERGED), SourceRole.MERGED)
+    assert summary.hits["probe.xid", (("xid", "79"),)].kept() == [(2, 7_000_010)]
     assert summary.bytes == 7_000_026
 
 
 def test_each_state_of_a_progress_bar_is_looked_at() -> None:
     data = b"step 1\rstep 2\rXid (PCI:0): 79, pid\rstep 3\nok\n"
     summary = scanned(data)
-    assert summary.hits["probe.xid", (("xid", "79"),)].places() == [(1, 0)]
+    assert summary.hits["probe.xid", (("xid", "79"),)].kept() == [(1, 0)]
     assert summary.lines == 2
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from logtriage.intake.streams import Piece
 from logtriage.mining.catalogue import Catalogue, catalogue
-from logtriage.mining.summary import Scanner
+from logtriage.mining.scanner import Scanner
 from logtriage.mining.templates import TemplateMiner, mine
 from logtriage.model import Source, SourceRole
 from logtriage.pipeline import templates

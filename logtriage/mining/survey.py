@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logtriage.intake.streams import StreamFault, pieces
-from logtriage.mining.summary import Scanner, Summary
+from logtriage.mining.scanner import Scanner
+from logtriage.mining.summary import Summary
 from logtriage.model import Source, SourceRole, Unreadable
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
@@ -100,10 +101,10 @@ def _scan(scanner: Scanner, root: Path, source: Source) -> _Scanned:
         for piece in pieces(root, source):
             whole.append(scanner.scan_piece(piece.data, role, elided=piece.elided))
     except StreamFault as fault:
-        return whole, str(fault)
+        return scanner.finished(whole, role), str(fault)
     except OSError as error:
-        return whole, error.strerror or str(error)
-    return whole, None
+        return scanner.finished(whole, role), error.strerror or str(error)
+    return scanner.finished(whole, role), None
 
 
 _scanner: Scanner | None = None

@@ -48,6 +48,7 @@ class Bank:
     explains: dict[str, frozenset[str]]  # failure type -> types that may follow from it
     version: str
     faults: tuple[Fault, ...] = ()  # of rules in extra files, which were left out
+    further: int = 0  # how many of the rules, the last ones, are not the product's own
 
 
 def rule_options() -> Any:
@@ -95,7 +96,8 @@ def load_bank(extra: Sequence[Path] = ()) -> Bank:
             continue
         faults += broken
         faults += _added(rules, found)
-    return Bank(tuple(rules.values()), shipped_bank.explains, digest.hexdigest()[:12], tuple(faults))
+    further = len(rules) - len(shipped_bank.rules)
+    return Bank(tuple(rules.values()), shipped_bank.explains, digest.hexdigest()[:12], tuple(faults), further)
 
 
 def _shipped_bank() -> Bank:
@@ -328,9 +330,30 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
     return {cause: frozenset(effects) for cause, effects in edges.items()}, faults
 
 
-def _cache_file(version: str) -> Path:
+def cache_folder() -> Path:
+    """Where what can be made again is kept: below XDG_CACHE_HOME, or ~/.cache."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(home) / "logtriage" / f"bank-{version}.json"
+    return Path(home) / "logtriage"
+
+
+def kept_atomically(path: Path, content: bytes) -> None:
+    """Write a cache file in place of all older ones of its kind (the name up to the first `-`).
+
+    A full or read-only disk only costs the time that the file would have saved.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}"):
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+def _cache_file(version: str) -> Path:
+    return cache_folder() / f"bank-{version}.json"
 
 
 def _cached(version: str) -> Bank | None:
@@ -364,23 +387,15 @@ def _rule_from_cache(entry: dict[str, Any]) -> Rule:
 
 
 def _keep(bank: Bank) -> None:
-    """Write the cache; a full or read-only disk only costs the time that it would have saved."""
+    """Write the cache of what was read."""
     path = _cache_file(bank.version)
     names = [field.name for field in fields(Rule)]
     document = {
         "rules": [{name: getattr(rule, name) for name in names} for rule in bank.rules],
         "explains": {cause: sorted(effects) for cause, effects in bank.explains.items()},
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("bank-*.json"):
-            old.unlink(missing_ok=True)
-        content = json.dumps(document, ensure_ascii=True, default=asdict).encode()
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+    content = json.dumps(document, ensure_ascii=True, default=asdict).encode()
+    kept_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 @functools.cache

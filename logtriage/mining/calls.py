@@ -1,0 +1,197 @@
+"""Which lines of a piece call for a closer look, because a cause or a symptom may stand there.
+
+Two ways to the same answer. Keywords: looked for in each distinct line without its digits. Patterns: the
+whole piece at once, by a Hyperscan database; lines whose text is not what stands in the file (JSON,
+terminal escapes, other alphabets) still go the way of the keywords. Both may name a line too many and
+never one too few: the `Matcher` decides.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import re2
+
+from logtriage.intake.lines import plain, segments
+from logtriage.intake.text import without_escapes
+from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
+from logtriage.rulebank.bank import rule_options
+from logtriage.rulebank.database import PatternDatabase, is_loud
+from logtriage.rulebank.matcher import Matcher
+
+MOST_REMEMBERED = 200_000  # texts whose called rules are remembered
+FEW = 72  # lines of one blur: so few are asked one by one
+MOST_ENDS = 20_000  # ends of matches taken from a database in one go; more are a storm
+STORM = 64  # lines of one blur that make it a storm, when there are too many ends
+
+# What makes a line's text another one than stands in the file: JSON, escapes, control characters, and
+# letters of more than one byte, which patterns over bytes count otherwise.
+_OTHERWISE = re.compile(rb'\{"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]|#000\[|\^\[\[')
+
+
+class Form(Enum):
+    """How a line's text is seen by rules."""
+
+    PLAIN = "as it stands"
+    FIELDS = "JSON: the message, and each field as key=value"
+    ESCAPED = "in parts, with escapes undone"
+
+
+# Lines of one blur, at either end, that are read to learn whether any of them is loud.
+_SAMPLED = {Form.PLAIN: 0, Form.FIELDS: 4, Form.ESCAPED: 48}
+_BETWEEN_FIELD_AND_VALUE = ('": "', '":"', '": ', '":')
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The rules (by their place in the bank) whose keywords stand in a text; shared by like texts."""
+
+    rules: tuple[int, ...]
+    is_loud: bool
+    form: Form
+
+
+class Calls:
+    """Asks which lines may answer a rule; remembers what texts call, across pieces and files."""
+
+    def __init__(self, matcher: Matcher, databases: Sequence[PatternDatabase]) -> None:
+        self._matcher = matcher
+        self._databases = databases
+        rules = matcher.bank.rules
+        self._loud = frozenset(index for index, rule in enumerate(rules) if is_loud(rule))
+        self._marked = frozenset(
+            index for index, rule in enumerate(rules) if rule.marks is not None and not is_loud(rule)
+        )
+        self._called: dict[bytes, Called] = {}
+        self._shared: dict[tuple[tuple[int, ...], Form], Called] = {}
+
+    def marked(self, line: bytes) -> bool:
+        """Whether a rule that marks progress may match this line."""
+        return not self._marked.isdisjoint(self.rules(line))
+
+    def rules(self, line: bytes) -> tuple[int, ...]:
+        """The rules whose keywords stand in this line, by their place in the bank."""
+        return self._call(text_of(line)).rules
+
+    def loud(self, lines: Lines) -> list[int]:
+        """The indices of the lines that a cause or symptom may match, in order."""
+        if not self._databases:
+            return self._by_keywords(lines, range(len(lines)))
+        otherwise = frozenset(kind.first for kind in lines.kinds.values() if _OTHERWISE.search(kind.blur))
+        found = set(self._by_keywords(lines, lines.of_codes(otherwise)))
+        for database in self._databases:
+            found.update(self._by_patterns(lines, database, otherwise))
+        return sorted(found)
+
+    def _by_patterns(self, lines: Lines, database: PatternDatabase, known: frozenset[int]) -> set[int]:
+        # A part of a line behind a carriage return is matched as a line of its own.
+        data = lines.data.replace(b"\r", b"\n") if b"\r" in lines.data else lines.data
+        ends, is_all = database.ends(data, MOST_ENDS)
+        found = set(lines.at([max(0, end - 1) for end in ends])) if ends else set()
+        stormy = set(known)
+        while not is_all:
+            # So many lines complain alike that naming each of them costs more than matching it: all lines
+            # of such kinds are taken, and the rest is looked through again.
+            counts = Counter(int(lines.codes[index]) for index in found)
+            more = {code for code, count in counts.items() if count >= STORM} - stormy
+            if not more:
+                return found.union(range(max(found, default=0), len(lines)))
+            stormy |= more
+            found.update(lines.of_codes(frozenset(more)))
+            rest = [index for index in range(len(lines)) if int(lines.codes[index]) not in stormy]
+            parts = [lines.line(index) for index in rest]
+            ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
+            found.update(_joined_at(rest, parts, ends))
+        return found
+
+    def _by_keywords(self, lines: Lines, indices: Sequence[int]) -> list[int]:
+        by_code: dict[int, list[int]] = {}
+        for index in indices:
+            by_code.setdefault(int(lines.codes[index]), []).append(index)
+        found: list[int] = []
+        for members in by_code.values():
+            if len(members) <= FEW:
+                found += [index for index in members if self._call(text_of(lines.line(index))).is_loud]
+            else:
+                raw = [lines.line(index) for index in members]
+                called = self._called_by(without_escapes(_decoded(text_of(b"\n".join(raw)))), raw[0])
+                if called.is_loud and self._is_loud(raw, called):
+                    found += members
+        return sorted(found)
+
+    def _is_loud(self, raw: Sequence[bytes], called: Called) -> bool:
+        """Whether any of these lines of one blur can hit a cause or symptom.
+
+        They are asked all at once, joined; where a rule sees parts of a line, a sample of them is read too.
+        """
+        sampled = _SAMPLED[called.form]
+        if sampled and any(
+            is_loud(hit.rule)
+            for line in (*raw[:sampled], *raw[-sampled:])
+            for hit in self._matcher.match_segments(segments(plain(line)))
+        ):
+            return True
+        if called.form is Form.ESCAPED:
+            return False
+        joined = _decoded(b"\n".join(raw))
+        if called.form is Form.FIELDS:
+            for between in _BETWEEN_FIELD_AND_VALUE:
+                joined = joined.replace(between, "=")
+        loud = [self._matcher.bank.rules[rule] for rule in called.rules if rule in self._loud]
+        return any(_line_pattern(rule.pattern, called.form).search(joined) is not None for rule in loud)
+
+    def _call(self, text: bytes) -> Called:
+        """What a text calls."""
+        known = self._called.get(text)
+        if known is not None:
+            return known
+        if len(self._called) > MOST_REMEMBERED:
+            self._called.clear()
+        called = self._called_by(plain(text), text)
+        if len(text) <= KEY_BYTES:
+            self._called[text] = called
+        return called
+
+    def _called_by(self, text: str, line: bytes) -> Called:
+        """What the text of some lines calls; `line` is one of them, whose form they all have."""
+        rules = self._matcher.called(text)
+        form = Form.PLAIN
+        if b"\\" in line or b"\r" in line or len(line) > KEY_BYTES:
+            form = Form.ESCAPED
+        elif b'{"' in line:
+            form = Form.FIELDS
+        loud = not self._loud.isdisjoint(rules)
+        return self._shared.setdefault((rules, form), Called(rules, loud, form))
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _joined_at(indices: Sequence[int], parts: Sequence[bytes], ends: Sequence[int]) -> list[int]:
+    """Of lines that were joined by line ends, the indices of those in which these offsets stand."""
+    starts = list(itertools.accumulate((len(part) + 1 for part in parts), initial=0))
+    return [indices[bisect.bisect_right(starts, max(0, end - 1)) - 1] for end in ends if end <= starts[-1]]
+
+
+@functools.cache
+def _line_pattern(pattern: str, form: Form) -> Any:
+    """A rule's pattern for text of many lines, in which ^ and $ stand at each line's ends.
+
+    Where a message stands amid other fields they stand anywhere.
+    """
+    if form is Form.FIELDS:
+        pattern = _ANCHOR.sub(lambda found: "" if found[0] in "^$" else found[0], pattern)
+    return re2.compile(f"(?m:{pattern})", rule_options())
+
+
+# Escaped characters and classes are passed over, so that an anchor is seen only where it is one.
+_ANCHOR = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[\^$]")

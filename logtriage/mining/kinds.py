@@ -1,0 +1,154 @@
+"""The lines of a piece told apart in bulk, at C speed: which of them are alike but for their numbers.
+
+A line's *blur* has a 0 in place of each digit and each letter of hexadecimal numbers; it is as long as the
+line, so that it costs one table look-up a byte. Lines of one blur are counted together. What is left of a
+blur without its zeros is the line's *shape*, the same for numbers of any length.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_DIGITS = b"0123456789"
+_HEX = b"0123456789abcdefABCDEF"
+_BLUR = bytes(ord("0") if code in _HEX else code for code in range(256))
+SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its digits takes its place
+KEY_BYTES = 2_048  # a longer shape is cut: what names a line's kind stands at its head
+NUMPY_PAYS = 1 << 20  # bytes; below this, importing numpy costs more than it saves
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The lines of one blur: the indices of the first and the last of them, and how many there are."""
+
+    blur: bytes
+    first: int
+    last: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A piece of a file as lines, which are known by their index from 0.
+
+    `starts` holds the offset of each line and, last, that behind the piece (plus one where the last line
+    lacks its end). `codes` gives for each line the index of the first line of its blur, and `kinds` the
+    kinds by that index.
+    """
+
+    data: bytes
+    starts: Sequence[int]
+    codes: Any  # a list, or an array for a large piece
+    kinds: Mapping[int, Kind]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def line(self, index: int) -> bytes:
+        return self.data[int(self.starts[index]) : int(self.starts[index + 1]) - 1]
+
+    def of_codes(self, codes: Collection[int]) -> list[int]:
+        """The indices of the lines whose blur is one of these, in order."""
+        if not codes:
+            return []
+        if isinstance(self.codes, list):
+            return [index for index, code in enumerate(self.codes) if code in codes]
+        import numpy as np
+
+        found: list[int] = np.flatnonzero(self._chosen(codes)).tolist()
+        return found
+
+    def ends_of(self, codes: Collection[int], first: int, last: int) -> dict[int, list[int]]:
+        """By code, the indices of its first and last lines, in order; a line is named once."""
+        named: dict[int, list[int]] = {}
+        if isinstance(self.codes, list):
+            for index in self.of_codes(codes):
+                named.setdefault(self.codes[index], []).append(index)
+        elif codes:
+            import numpy as np
+
+            indices = np.flatnonzero(self._chosen(codes))
+            ordered = indices[np.argsort(self.codes[indices], kind="stable")]
+            borders = np.flatnonzero(np.diff(self.codes[ordered])) + 1
+            for start, stop in itertools.pairwise([0, *borders.tolist(), len(ordered)]):
+                # Converting only what is kept: a kind can have a hundred thousand lines.
+                few = ordered[start:stop]
+                if len(few) > first + last:
+                    few = np.concatenate((few[:first], few[-last:]))
+                named[int(self.codes[few[0]])] = few.tolist()
+        return {
+            code: indices if len(indices) <= first + last else indices[:first] + indices[-last:]
+            for code, indices in named.items()
+        }
+
+    def _chosen(self, codes: Collection[int]) -> Any:
+        import numpy as np
+
+        flags = np.zeros(len(self.codes), dtype=bool)
+        flags[list(codes)] = True
+        return flags[self.codes]
+
+    def at(self, offsets: Sequence[int]) -> list[int]:
+        """The indices of the lines in which these bytes stand, in order, each once."""
+        import numpy as np
+
+        inside = np.searchsorted(np.asarray(self.starts), np.unique(np.asarray(offsets)), side="right") - 1
+        found: list[int] = np.unique(inside).tolist()
+        return [index for index in found if 0 <= index < len(self.codes)]
+
+
+def lines_of(data: bytes) -> Lines:
+    """The lines of a piece that begins at a line's start; a last line without its end is one too."""
+    blurs = data.translate(_BLUR).split(b"\n")
+    if not blurs[-1]:
+        blurs.pop()
+    total = len(blurs)
+    known: dict[bytes, int] = {}
+    codes: Any = map(known.setdefault, blurs, range(total))
+    if len(data) < NUMPY_PAYS:
+        codes = list(codes)
+        starts: Any = [0, *itertools.accumulate(len(blur) + 1 for blur in blurs)]
+        counts: Any = Counter(codes)
+        last: Any = dict(zip(codes, range(total), strict=True))
+    else:
+        import numpy as np
+
+        codes = np.fromiter(codes, np.int64, total)
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+        starts = np.concatenate(([0], ends + 1, [len(data) + 1] if len(ends) < total else []))
+        starts = starts.astype(np.int64)
+        counts = np.bincount(codes, minlength=total)
+        last = np.empty(total, dtype=np.int64)
+        last[codes] = np.arange(total)  # of equal codes the last assignment stays
+    kinds = {
+        first: Kind(blur, first, int(last[first]), int(counts[first])) for blur, first in known.items()
+    }
+    return Lines(data, starts, codes, kinds)
+
+
+def shape_of(blur: bytes) -> bytes:
+    """What is left of a blur without its zeros; shorter than SHAPE_LEAST where that is almost nothing."""
+    return blur.replace(b"0", b"")[:KEY_BYTES]
+
+
+def text_of(line: bytes) -> bytes:
+    """A line, or many, without digits: what keywords are looked for in."""
+    return line.translate(None, _DIGITS)
+
+
+def keyed(lines: Lines) -> Iterator[tuple[bytes, Kind]]:
+    """Each kind with its key: the shape, or for lines of hardly any shape the text, line by line."""
+    shapeless: set[int] = set()
+    for kind in lines.kinds.values():
+        shape = shape_of(kind.blur)
+        if len(shape) >= SHAPE_LEAST:
+            yield shape, kind
+        else:
+            shapeless.add(kind.first)
+    for index in lines.of_codes(shapeless):
+        text = text_of(lines.line(index))[:KEY_BYTES]
+        yield text, Kind(text, index, index, 1)

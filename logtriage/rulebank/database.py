@@ -1,0 +1,112 @@
+"""The patterns of a bank as one Hyperscan database: gigabytes are looked through in one go.
+
+It only says near which bytes a rule *may* match. Patterns are compiled in a wider form (prefilter mode,
+open repeats), so what it passes over cannot match, and what it reports is matched again by the
+`Matcher`. Without the package `hyperscan` there is no database, and the keywords decide instead: the
+result is the same, only later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from logtriage.rulebank.bank import Bank, cache_folder, kept_atomically
+from logtriage.rulebank.rule import Role, Rule
+
+# A repeat with a far bound multiplies the states of the automaton and its compile time: `x{1,200}` is read
+# as `x+`. 3 leaves alone what tells things apart, such as `\d{1,3}`.
+_NEAR_BOUND = 3
+_REPEAT = re.compile(r"(?<!\\)\{(\d*),(\d+)\}")
+
+
+class PatternDatabase:
+    """Patterns compiled together."""
+
+    def __init__(self, compiled: Any) -> None:
+        import hyperscan
+
+        self._compiled = compiled
+        self._compiled.scratch = hyperscan.Scratch(compiled)
+
+    def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
+        """Offsets behind what may be matches, in any order, with repeats; at most about `most` of them.
+
+        Line ends are b"\\n", also for ^ and $. The second value tells whether all of `data` was read.
+        """
+        import hyperscan
+
+        found: list[int] = []
+
+        def note(pattern: int, start: int, stop: int, flags: int, context: object) -> bool:
+            found.append(stop)
+            return len(found) >= most
+
+        try:
+            self._compiled.scan(data, match_event_handler=note)
+        except hyperscan.ScanTerminated:
+            return found, False
+        return found, True
+
+
+def is_loud(rule: Rule) -> bool:
+    """Whether each line counts that this rule matches; of the others the first and last are enough."""
+    return rule.role in (Role.CAUSE, Role.SYMPTOM)
+
+
+def databases(bank: Bank) -> tuple[PatternDatabase, ...]:
+    """The causes and symptoms of the bank, compiled: none without the package `hyperscan`.
+
+    One for the product's own rules (some seconds, unless it was compiled before) and one for further rules,
+    so that one more rule of somebody's own costs no compiling of all the others.
+    """
+    if importlib.util.find_spec("hyperscan") is None:
+        return ()
+    own, further = bank.rules[: len(bank.rules) - bank.further], bank.rules[len(bank.rules) - bank.further :]
+    parts = {
+        name: [rule.pattern for rule in rules if is_loud(rule)]
+        for name, rules in (("patterns", own), ("further", further))
+    }
+    return tuple(_database(patterns, name) for name, patterns in parts.items() if patterns)
+
+
+def _database(patterns: Sequence[str], name: str) -> PatternDatabase:
+    """Kept under the user's cache folder; what another processor or version compiled is compiled anew."""
+    import hyperscan
+
+    expressions = [_widened(pattern).encode() for pattern in patterns]
+    made_of = repr((importlib.metadata.version("hyperscan"), expressions))
+    path = cache_folder() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.hs"
+    try:
+        checksum, content = path.read_bytes().split(b"\n", 1)
+        if hashlib.sha256(content).hexdigest().encode() == checksum:
+            return PatternDatabase(hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK))
+    except (OSError, ValueError, hyperscan.error):
+        pass
+    compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    flags = hyperscan.HS_FLAG_MULTILINE | hyperscan.HS_FLAG_PREFILTER | hyperscan.HS_FLAG_ALLOWEMPTY
+    compiled.compile(
+        expressions=expressions,
+        ids=list(range(len(expressions))),
+        elements=len(expressions),
+        flags=[flags] * len(expressions),
+    )
+    content = hyperscan.dumpb(compiled)
+    kept_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    return PatternDatabase(compiled)
+
+
+def _widened(pattern: str) -> str:
+    """A pattern that matches wherever the given one does, without far bounds."""
+
+    def opened(repeat: re.Match[str]) -> str:
+        least, most = int(repeat[1] or 0), int(repeat[2])
+        if most <= _NEAR_BOUND:
+            return repeat[0]
+        return {0: "*", 1: "+"}.get(least, f"{{{least},}}")
+
+    return _REPEAT.sub(opened, pattern)
