@@ -150,7 +150,7 @@ def _places(summary: Summary, by_id: dict[str, Rule]) -> tuple[tuple[int, int], 
             weight = 5
         else:
             continue
-        places = sightings.places()
+        places = sightings.kept()
         kept = places if weight < 5 else [*places[:2], *places[-4:]]
         ranked += [(weight + position // 8, line, offset) for position, (line, offset) in enumerate(kept)]
     ranked.sort()
