@@ -191,12 +191,13 @@ def _is_routine(line: Line, reading: Reading) -> bool:
 
 _FAULTY = re.compile(
     r"(?i)\b(?:errors?|exceptions?|faults?|fail(?:ed|ing|ure|s)?|fatal|abort\w*|abandon\w*|cannot|can't|"
-    r"could not|refus\w+|reject\w+|denied|revoked|expired|evict\w*|cancel\w*|drain\w*|quarantin\w*|dissolv\w*|"
-    r"killed|invalid|illegal|bad|wrong|corrupt\w*|poisoned|mismatch\w*|violat\w+|assert\w*|unexpected\w*|never|"
-    r"missing|lost|los(?:es|ing)|timed? ?out|timeout|exceed\w*|out of|over(?:flow|run|heat)\w*|unable|panic|"
-    r"giving up|gave up|unreachable|disconnect\w*|crash\w*|broken|dead|stuck|stall\w*|unhealthy|degraded|"
-    r"collaps\w*|storm|terminat\w+|unrecover\w+|bailing out|no (?:space|route|such|response|progress|headway)|"
-    r"not (?:found|responding|available|ready|permitted|allowed|supported)|(?:shutting|tearing) \w* ?\w* ?down)\b"
+    r"could not|refus\w+|reject\w+|denied|revoked|expired|evict\w*|cancel\w*|drain\w*|quarantin\w*|"
+    r"dissolv\w*|killed|invalid|illegal|bad|wrong|corrupt\w*|poisoned|mismatch\w*|violat\w+|assert\w*|"
+    r"unexpected\w*|never|missing|lost|los(?:es|ing)|timed? ?out|timeout|exceed\w*|out of|unable|panic|"
+    r"over(?:flow|run|heat)\w*|giving up|gave up|unreachable|disconnect\w*|crash\w*|broken|dead|stuck|"
+    r"stall\w*|unhealthy|degraded|collaps\w*|storm|terminat\w+|unrecover\w+|bailing out|"
+    r"no (?:space|route|such|response|progress|headway)|(?:shutting|tearing) \w* ?\w* ?down|"
+    r"not (?:found|responding|available|ready|permitted|allowed|supported))\b"
 )
 
 
