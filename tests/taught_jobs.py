@@ -31,7 +31,8 @@ def written(folder: Path, files: Mapping[str, str]) -> Path:
 
 def steps(day: str, hour: int, count: int, *, first: int = 1, level: str = "INFO") -> list[str]:
     return [
-        f"{day} {hour:02}:{second // 60:02}:{second % 60:02},120 {level} step {first + second} | loss {9 - second / 50:.3f}"
+        f"{day} {hour:02}:{second // 60:02}:{second % 60:02},120 {level} "
+        f"step {first + second} | loss {9 - second / 50:.3f}"
         for second in range(count)
     ]
 
@@ -70,8 +71,8 @@ def own_assertion() -> Kind:
             body = steps(day, 3, 20 + stage)
             if each == rank:
                 message = (
-                    f"AssertionError: pipeline interleave broken: virtual stage {stage} received microbatch {got} "
-                    f"but the schedule of /home/{user}/runs/{stage}/plan.json wants {want}"
+                    f"AssertionError: pipeline interleave broken: virtual stage {stage} received "
+                    f"microbatch {got} but the schedule of /home/{user}/runs/{stage}/plan.json wants {want}"
                 )
                 body += traceback(
                     f"/home/{user}/brook/engine.py", 211, "forward_stage", "check(plan)", message
@@ -97,7 +98,7 @@ def vendor_daemon() -> Kind:
 
     def job(host: str, other: str, port: int, uid: str, day: str, clock: str) -> dict[str, str]:
         syslog = [
-            f"{day}T{clock}:0{n}.5{n}0+00:00 {host} fabmond[{2100 + port}]: link poll ok, port {port} ber=1e-15"
+            f"{day}T{clock}:0{n}.5{n}0+00:00 {host} fabmond[{2100 + port}]: link poll ok, port {port}"
             for n in range(3)
         ]
         syslog.append(
@@ -131,8 +132,8 @@ def custom_launcher() -> Kind:
             "stormlaunch.out": text(
                 f"{stamp}:01 stormlaunch 4.{members}: placing {members} members for lease {lease}",
                 f"{stamp}:02 stormlaunch: waiting for handshake tokens",
-                f"{stamp}:59 stormlaunch: member on {node} never presented its handshake token within {seconds}s, "
-                f"dissolving gang of {members}",
+                f"{stamp}:59 stormlaunch: member on {node} never presented its handshake token within "
+                f"{seconds}s, dissolving gang of {members}",
                 f"{stamp}:59 stormlaunch: lease {lease} returned",
             )
         }
@@ -176,7 +177,7 @@ def storage_client() -> Kind:
 
 
 def data_loader() -> Kind:
-    """An exception class of a data loader of somebody's own; the verdict shows it, a person names the type."""
+    """An exception of a data loader of somebody's own; the verdict shows it, a person names the type."""
 
     def job(rank: int, shard: int, name: str, want: str, got: str, root: str, day: str) -> dict[str, str]:
         body = steps(day, 1, 30) + traceback(
@@ -237,8 +238,8 @@ def watchdog() -> Kind:
         return {
             f"{host}-{n}.log": text(
                 steps(day, 2, 15),
-                f"{day} 02:40:00,000 CRITICAL tidepool watchdog on {host}: ring epoch {op + n} made no headway for "
-                f"{minutes} min, tearing the ring down",
+                f"{day} 02:40:00,000 CRITICAL tidepool watchdog on {host}: ring epoch {op + n} made no "
+                f"headway for {minutes} min, tearing the ring down",
             )
             for n in range(ranks)
         }
