@@ -36,12 +36,23 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of one dump, by its record id, and why it tells."""
+
+    file: str
+    rank: int
+    record: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What the recordings of all ranks show together.
 
     `ranks` are to blame, empty where the recordings do not decide. `waiting` are the ranks that had issued
     what did not complete. `there` is the place in the program from which the others issued what they wait
-    in, `here` where the ranks to blame issued what they were in or did last.
+    in, `here` where the ranks to blame issued what they were in or did last. `entries` are the most telling
+    entries of the dumps.
     """
 
     fault: Fault
@@ -56,6 +67,7 @@ class Comparison:
     here: Frame | None = None
     operation: str = ""
     since: float | None = None
+    entries: tuple[Entry, ...] = ()
 
 
 def told_ranks(ranks: Iterable[int]) -> str:

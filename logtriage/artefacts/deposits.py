@@ -10,9 +10,9 @@ from pathlib import Path
 from logtriage.artefacts.comparison import Comparison
 from logtriage.artefacts.flight_recorder import compare
 from logtriage.artefacts.pickles import PickleFault
-from logtriage.artefacts.recording import Recording, RecordingFault, read_recording
+from logtriage.artefacts.recording import Recording, RecordingFault, entry_place, read_recording
 from logtriage.intake.streams import StreamFault, stream
-from logtriage.model import Artefact, ArtefactKind, Source, Unreadable
+from logtriage.model import Artefact, ArtefactKind, Evidence, Line, Source, Unreadable
 
 # What is read of all dumps together: reading takes about a second for each 3 MB.
 JOB_BYTES = 192 << 20
@@ -22,11 +22,13 @@ JOB_BYTES = 192 << 20
 class Deposits:
     """`comparison` is what the flight recordings show together; `ranks` are all that they know of.
 
+    `cited` are lines of dumps that are text and say it; a pickle has no lines to cite.
     `digest` is of all bytes that were read, in order; `left_out` says in words what was not.
     """
 
     comparison: Comparison | None
     ranks: frozenset[int]
+    cited: tuple[Evidence, ...]
     unreadable: tuple[Unreadable, ...]
     digest: str
     left_out: tuple[str, ...] = ()
@@ -59,8 +61,10 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         except (PickleFault, RecordingFault) as error:
             unreadable.append(Unreadable(file, f"a flight recorder dump, but {error}"))
     left_out = (f"{unread} dumps beyond the first {JOB_BYTES >> 20} MiB were not compared",) if unread else ()
+    comparison = compare(recordings)
     return Deposits(
-        comparison=compare(recordings),
+        comparison=comparison,
+        cited=_cited(root, artefacts, comparison) if comparison else (),
         ranks=frozenset(
             {each.rank for each in recordings}
             | {rank for each in recordings for group in each.groups.values() for rank in group.ranks}
@@ -69,6 +73,29 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         digest=digest.hexdigest(),
         left_out=left_out,
     )
+
+
+LONGEST_CITED = 2000  # characters of a line that is cited: a dump is often one line
+
+
+def _cited(root: Path, artefacts: Sequence[Artefact], comparison: Comparison) -> tuple[Evidence, ...]:
+    """The lines of JSON dumps on which the comparison's entries stand."""
+    sources = {artefact.source.file: artefact.source for artefact in artefacts}
+    found = []
+    for entry in comparison.entries:
+        data, _ = _bytes(root, sources[entry.file], JOB_BYTES)
+        place = entry_place(data, entry.record) if data else None
+        if data and place is not None:
+            start = data.rfind(b"\n", 0, place) + 1
+            end = data.find(b"\n", place)
+            text = data[start : end if end >= 0 else len(data)][: 4 * LONGEST_CITED].decode(
+                "utf-8", "replace"
+            )
+            text = text.rstrip("\r")[:LONGEST_CITED]
+            number = data.count(b"\n", 0, place) + 1
+            line = Line(entry.file, number, start, text, text, rank=entry.rank)
+            found.append(Evidence(line, entry.why))
+    return tuple(found)
 
 
 def _bytes(root: Path, source: Source, most: int) -> tuple[bytes | None, str]:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from logtriage.artefacts.comparison import Comparison, Fault, Point, told_ranks
+from logtriage.artefacts.comparison import Comparison, Entry, Fault, Point, told_ranks
 from logtriage.artefacts.order import reordered
 from logtriage.artefacts.recording import Group, Operation, Recording
 from logtriage.artefacts.standing import GroupStanding, newest, standings
@@ -24,6 +24,7 @@ from logtriage.artefacts.waiting import (
     stalled_ranks,
     transfer_waits,
 )
+from logtriage.model import Frame
 
 
 def compare(recordings: Iterable[Recording]) -> Comparison | None:
@@ -58,10 +59,7 @@ class _Scene:
         self, fault: Fault, ranks: Iterable[int], told: str, points: Iterable[Point], wait: Wait
     ) -> Comparison:
         blamed = tuple(sorted(ranks))
-        here = None
-        for rank in blamed:
-            operations = self.recordings[rank].operations if rank in self.recordings else ()
-            here = here or next((each.user_frame for each in reversed(operations) if each.user_frame), None)
+        here = next((frame for rank in blamed if (frame := self._frame(rank, wait)) is not None), None)
         # Who waited longest says it best; it is the first sign of the job's end as well.
         begun = [each.operation.created for each in self.waits if each.operation.created is not None]
         return Comparison(
@@ -77,6 +75,32 @@ class _Scene:
             here=here,
             operation=wait.told,
             since=min(begun, default=None),
+            entries=self._entries(blamed, wait),
+        )
+
+    def _frame(self, rank: int, wait: Wait) -> Frame | None:
+        """The place from which a rank issued its side of an operation, or else what it issued last."""
+        operations = self.recordings[rank].operations if rank in self.recordings else ()
+        framed = [each for each in operations if each.user_frame is not None]
+        return next(
+            (each.user_frame for each in framed if wait.is_of(each)),
+            framed[-1].user_frame if framed else None,
+        )
+
+    def _entries(self, blamed: Sequence[int], wait: Wait) -> tuple[Entry, ...]:
+        """Of a rank that waits what it waits in, of those to blame what they are in or did last."""
+        chosen = [(wait.rank, wait.operation, "rank {rank} waits in this")]
+        for rank in blamed[:3]:
+            operations = self.recordings[rank].operations if rank in self.recordings else ()
+            same = [each for each in operations if wait.is_of(each)]
+            if same:
+                chosen.append((rank, same[0], "rank {rank} is in this"))
+            elif operations:
+                chosen.append((rank, operations[-1], "the last that rank {rank} issued"))
+        unique = {(rank, each.record): (each, why) for rank, each, why in reversed(chosen)}
+        return tuple(
+            Entry(self.recordings[rank].file, rank, record, why.format(rank=rank))
+            for (rank, record), (_, why) in reversed(unique.items())
         )
 
     def point(self, rank: int, text: str, time: float | None = None) -> Point:

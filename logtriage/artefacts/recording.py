@@ -118,18 +118,30 @@ def read_recording(file: str, data: bytes) -> Recording:
     if not isinstance(dump, dict) or not dump.keys() & {"entries", "pg_config", "pg_status"}:
         raise RecordingFault("no flight recorder dump")
     groups = _groups(dump.get("pg_config"))
-    entries = dump.get("entries")
+    entries = _items(dump.get("entries"))
     found = [
         operation
-        for entry in islice(entries if isinstance(entries, list | tuple) else (), MOST_ENTRIES)
+        for entry in islice(entries, MOST_ENTRIES)
         if isinstance(entry, dict) and (operation := _operation(entry)) is not None
     ]
     found.sort(key=lambda each: each.record)
     rank = _rank(file, groups, found)
     if rank is None:
         raise RecordingFault("neither its name nor its groups tell whose rank's dump it is")
-    status = _statuses(dump.get("pg_status"), groups, entries if isinstance(entries, list | tuple) else ())
+    status = _statuses(dump.get("pg_status"), groups, entries)
     return Recording(file, rank, str(dump.get("version", "")), groups, tuple(found), status)
+
+
+def entry_place(data: bytes, record: int) -> int | None:
+    """Where a JSON dump names the operation of an entry, in bytes; None for a pickle."""
+    if data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
+        return None
+    found = re.search(rb'"record_id"\s*:\s*%d\b' % record, data)
+    if found is None:
+        return None
+    start, end = data.rfind(b"{", 0, found.start()), data.find(b"}", found.start())
+    named = data.find(b'"profiling_name"', max(0, start), end if end >= 0 else len(data))
+    return named if named >= 0 else found.start()
 
 
 def _groups(config: Any) -> dict[str, Group]:
@@ -145,13 +157,17 @@ def _groups(config: Any) -> dict[str, Group]:
     return found
 
 
+def _items(value: Any) -> list[Any] | tuple[Any, ...]:
+    return value if isinstance(value, list | tuple) else ()
+
+
 def _word(value: Any, most: int = 200) -> str:
     return value[:most] if isinstance(value, str) else ""
 
 
 def _int(value: Any, default: int = -1) -> int:
     if isinstance(value, int):
-        return int(value)
+        return int(value) if abs(value) < 1 << 63 else default
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value):
         return int(value)
     return default
@@ -179,7 +195,7 @@ def _operation(entry: Mapping[Any, Any]) -> Operation | None:
     types = [
         _word(each, 40)
         for key in ("input_dtypes", "output_dtypes")
-        for each in islice(entry.get(key) or (), MOST_TENSORS)
+        for each in islice(_items(entry.get(key)), MOST_TENSORS)
     ]
     created = _int(entry.get("time_created_ns"), 0)
     state = entry.get("state")
@@ -234,7 +250,7 @@ def _frames(value: Any) -> tuple[Frame, ...]:
             _word(each.get("name")),
             bool(path) and path != "??" and _LIBRARY.search(path) is None,
         )
-        for each in islice(value if isinstance(value, list | tuple) else (), MOST_FRAMES)
+        for each in islice(_items(value), MOST_FRAMES)
         if isinstance(each, dict)
     )
 

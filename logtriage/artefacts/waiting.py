@@ -25,6 +25,15 @@ class Wait:
     joined: tuple[int, ...]
     unrecorded: tuple[int, ...] = ()
 
+    def is_of(self, operation: Operation) -> bool:
+        """Whether an operation is another rank's side of this one."""
+        own = self.operation
+        return (operation.group, operation.sequence, operation.is_p2p) == (
+            own.group,
+            own.sequence,
+            own.is_p2p,
+        )
+
     @property
     def told(self) -> str:
         if self.operation.is_p2p:

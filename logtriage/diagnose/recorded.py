@@ -42,7 +42,7 @@ def recorded_suspects(findings: Findings) -> Suspects | None:
     found = _comparison(findings)
     if found is None or not found.ranks or found.fault in PROGRAM_FAULTS:
         return None
-    return Suspects(found.ranks, f"held up the others by the flight recorder: {found.told}")
+    return Suspects(found.ranks, f"held the others up; by their flight recordings, {found.told}")
 
 
 def recorded_desync(findings: Findings, root: Group) -> Decision | None:
@@ -113,12 +113,13 @@ def _decision(
             f"it was last in {found.here.function} ({found.here.path}:{found.here.line})"
         )
     named = ", ".join(map(str, found.ranks[:8]))
+    cited = findings.deposits.cited if findings.deposits else ()
     return Decision(
         failure_type=kind,
         title=_TITLES[found.fault].format(ranks=f"rank{'s' if len(found.ranks) > 1 else ''} {named}"),
         confidence=_CONFIDENCE[found.fault],
         culprits=Culprits(ranks=found.ranks, hosts=tuple(hosts)),
-        evidence=evidence,
+        evidence=(*cited, *evidence) if found.fault in PROGRAM_FAULTS or not root else (*evidence, *cited),
         decided_by="localisation",
         why=told,
         outcome="failed",

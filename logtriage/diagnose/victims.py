@@ -87,6 +87,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         return died
     decision = from_group(findings, root, decided_by="localisation")
     last = _last_words(findings, suspects.ranks)
+    if recorded and findings.deposits:
+        last += findings.deposits.cited
     odd = tuple(
         Evidence(line, f"only rank {line.rank if line.rank is not None else _list(suspects.ranks)} says this")
         for line in odd_words(findings.scene, findings.topology, suspects.ranks)
