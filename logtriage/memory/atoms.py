@@ -7,7 +7,7 @@ The masks of the templates say what a value is; the words before a value say wha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -96,13 +96,14 @@ _PIECE = re.compile(
 _LEVEL = re.compile(
     r"(?i)^.{0,90}?\b(?:error|err|fatal|critical|crit|warn|warning|info|severe|panic|alert|emerg)\b[\]>):|,]*\s+"
 )
+_LOCATION = re.compile(r"^.{0,100}?[\w/.-]+\.(?:py|cc|cpp|cxx|c|cu|go|rs|h|hpp):\d+(?:[\]:)]| -)+\s*")
 _CLASS = re.compile(
     r"\b(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*(?:Error|Exception|Failure|Fault|Timeout|Interrupt)\b)"
     r"|^(?:[A-Za-z_]\w*\.)+(?=[A-Z][a-z]\w*:)"
 )
 
 
-def atoms_of(text: str, names: tuple[str, ...], alike: Sequence[str], known: frozenset[str]) -> list[Atom]:
+def atoms_of(text: str, names: tuple[str, ...], alike: Sequence[str], known: Mapping[str, int]) -> list[Atom]:
     """The atoms of a message without its head; see `logtriage.memory.wording.patterns` for the arguments."""
     text = _without_head(text)
     others = [_masked(_without_head(each), names) for each in alike]
@@ -154,7 +155,7 @@ def _narrowed(atom: Atom) -> Atom:
 
 
 def _without_head(text: str) -> str:
-    """Without what stands before the message: times, levels, and the module of an exception's class."""
+    """Without what stands before the message: times, levels, source places, an exception's module."""
     text = text.strip()
     head = _LEVEL.match(text)
     if (
@@ -163,6 +164,9 @@ def _without_head(text: str) -> str:
         and re.search(r"\d|^\W*\w+\W*\s+$", head.group())
     ):
         text = text[head.end() :]
+    place = _LOCATION.match(text)
+    if place is not None and len(re.findall(r"[A-Za-z]{3,}", text[place.end() :])) >= 3:
+        text = text[place.end() :]
     module = _CLASS.search(text)
     if module is not None and len(re.findall(r"[A-Za-z]{3,}", text[: module.start()])) < 2:
         text = text[module.end() :]
@@ -218,7 +222,7 @@ def _quoted(word: str) -> list[Atom]:
     return [Atom(Kind.TEXT, word)]
 
 
-def _of_word(word: str, before: str, after: str, known: frozenset[str]) -> list[Atom]:
+def _of_word(word: str, before: str, after: str, known: Mapping[str, int]) -> list[Atom]:
     masks = _MASK.findall(word)
     if len(masks) == 1 and word == f"<{masks[0]}>":
         return [_value(masks[0], word, before, after)]
@@ -251,7 +255,7 @@ def _is_file(word: str) -> bool:
     return word.rsplit(".", 1)[-1].lower() in FILE_ENDS
 
 
-def _is_known(word: str, known: frozenset[str]) -> bool:
+def _is_known(word: str, known: Mapping[str, int]) -> bool:
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", word)
     return bool(parts) and all(len(part) < 2 or part.lower() in known for part in parts)
 

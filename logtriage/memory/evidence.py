@@ -14,7 +14,7 @@ from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.memory.ledger import Cited
-from logtriage.memory.wording import patterns
+from logtriage.memory.wording import patterns, vocabulary
 from logtriage.mining.masks import mask
 from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
 from logtriage.rulebank.matcher import Matcher
@@ -220,8 +220,9 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
         for weight, line in _faulty_lines(reading, matcher):
             found.append((-weight, line.time or float("inf"), len(found), line, reading))
     found.sort(key=lambda each: each[:3])
+    known = vocabulary(matcher.bank)
     for position, (weight, _, _, line, reading) in enumerate(found[:50]):
-        wording = next((each for each in patterns(line.message) if each.fault is None), None)
+        wording = next((each for each in patterns(line.message, known=known) if each.fault is None), None)
         if wording is None or _is_routine(line, reading):
             continue
         own = mask(line.message)

@@ -7,18 +7,26 @@ to choose from.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log1p
+from types import MappingProxyType
 
 from logtriage.memory.atoms import Atom, Kind, atoms_of
-from logtriage.memory.words import EMPTY
+from logtriage.memory.words import EMPTY, NOISE
 from logtriage.rulebank.bank import Bank
 
 LONGEST = 600  # characters of a line that are looked at
 MOST_CONTENT = 14  # words that carry meaning in one pattern; what comes after them varies
 ENOUGH_CONTENT = 5  # so many, and a clause's end ends the pattern
-LEAST_CONTENT = 2  # fewer say too little …
-LEAST_LETTERS = 12  # … and so do fewer letters in them
+# How much the words of a pattern must tell: a word that no rule of the bank has weighs 1, one that a thousand
+# have weighs 0. Set by what the bank's own examples and the lines of labelled jobs need (docs/learning.md).
+LEAST_WEIGHT = 1.3
+LEAST_HEAVIEST = 0.7  # of the rarest word: many common ones do not make up for it
+LEAST_LETTERS = 10
+COMMON = 1000
+NO_WORDS: Mapping[str, int] = MappingProxyType({})
 _CLAUSE_END = re.compile(r"^(?:[.;|]|\(|-{1,2}$|–|—)")
 
 
@@ -30,31 +38,33 @@ class Wording:
     keyword: str
     title: str
     content: tuple[str, ...]  # the words that carry meaning, in lower case
+    weights: tuple[tuple[str, float], ...]  # of all its words, each once
 
     @property
     def fault(self) -> str | None:
         """Why this says too little to tell a kind of failure from other lines; None if it does not."""
-        told = set(self.content)
-        if len(told) < LEAST_CONTENT or sum(map(len, told)) < LEAST_LETTERS:
-            shown = ", ".join(sorted(told)) or "none"
-            return f"it says too little: words that could tell it from other lines: {shown}"
+        weights = [weight for _, weight in self.weights]
+        letters = sum(len(word) for word, weight in self.weights if weight > 0)
+        if sum(weights) < LEAST_WEIGHT or max(weights, default=0) < LEAST_HEAVIEST or letters < LEAST_LETTERS:
+            told = ", ".join(word for word, weight in self.weights if weight > 0)
+            return f"it says too little: words that could tell it from other lines: {told or 'none'}"
         return None
 
 
 def patterns(
-    text: str, *, names: Iterable[str] = (), alike: Sequence[str] = (), known: frozenset[str] = frozenset()
+    text: str, *, names: Iterable[str] = (), alike: Sequence[str] = (), known: Mapping[str, int] = NO_WORDS
 ) -> Iterator[Wording]:
     """Wordings of the kind of line that `text` is, the most general first.
 
     `names` are hosts, users and the like of this job; `alike` are further lines, of which those of the same
-    kind show what varies; `known` are the words of the trade (:func:`vocabulary`).
+    kind show what varies; `known` counts the words of the trade (:func:`vocabulary`).
     """
     atoms = atoms_of(text[:LONGEST], tuple(names), alike, known)
     seen: set[str] = set()
     for held in ((), (Kind.QUOTED,), (Kind.CODE,), (Kind.QUOTED, Kind.CODE), (Kind.NAMED,), tuple(Kind)[2:]):
         narrower = [replace(atom, kind=Kind.TEXT) if atom.kind in held else atom for atom in atoms]
-        bare = _wording(_without_class(narrower))
-        whole = _wording(narrower)
+        bare = _wording(_without_class(narrower), known)
+        whole = _wording(narrower, known)
         for wording in (bare if bare is not None and bare.fault is None else None, whole):
             if wording is not None and wording.pattern not in seen:
                 seen.add(wording.pattern)
@@ -63,21 +73,37 @@ def patterns(
 
 def _without_class(atoms: list[Atom]) -> list[Atom]:
     """Without an exception's class that Python itself has: the same words may be raised as another one."""
-    is_general = len(atoms) > 2 and atoms[0].text.lower() in EMPTY and atoms[0].text.endswith("Error")
+    is_general = len(atoms) > 2 and atoms[0].text.lower() in NOISE and atoms[0].text.endswith("Error")
     return atoms[2:] if is_general and atoms[1].text == ":" else atoms
 
 
-def vocabulary(bank: Bank) -> frozenset[str]:
-    """The lower-case words of the trade: all that the bank's rules, examples and advice are written with."""
-    words: set[str] = set()
+def vocabulary(bank: Bank) -> Counter[str]:
+    """In how many rules' titles, advice, examples and counterexamples each lower-case word stands."""
+    counts: Counter[str] = Counter()
     for rule in bank.rules:
-        texts = [rule.title, *(each.text for each in rule.mitigation), *rule.keywords, *rule.counterexamples]
-        for sentence in (*texts, *(example.line for example in rule.examples)):
-            words.update(re.findall(r"[a-z]{2,}", sentence.lower()))
-    return frozenset(words)
+        lines = (*rule.counterexamples, *(each.line for each in rule.examples))
+        advice = (rule.title, *(each.text for each in rule.mitigation), *rule.keywords)
+        counts.update(set(re.findall(r"[a-z]{2,}", "\n".join((*lines, *advice)).lower())))
+    return counts
 
 
-def _wording(atoms: Sequence[Atom]) -> Wording | None:
+def _weights(atoms: Sequence[Atom], known: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
+    """Of an identifier of several parts the rarest part counts."""
+    found: dict[str, float] = {}
+    for atom in atoms:
+        if atom.kind is Kind.TEXT:
+            for word in re.findall(r"[^\W\d]+", atom.text):
+                parts = [part.lower() for part in re.findall(r"[^\W\d_]{3,}", word)]
+                weights = [
+                    0.0 if part in NOISE else max(0.0, 1 - log1p(known.get(part, 0)) / log1p(COMMON))
+                    for part in parts
+                ]
+                if weights:
+                    found["_".join(parts)] = round(max(weights), 3)
+    return tuple(found.items())
+
+
+def _wording(atoms: Sequence[Atom], known: Mapping[str, int]) -> Wording | None:
     """Pattern, keyword and title of atoms of which all but TEXT are left open."""
     atoms = _trimmed(atoms)
     content = _content(atoms)
@@ -100,7 +126,7 @@ def _wording(atoms: Sequence[Atom]) -> Wording | None:
     if re.search(r"\w$", atoms[-1].text, re.ASCII) and atoms[-1].kind is Kind.TEXT:
         pattern += r"\b"
     keyword = _keyword(atoms)
-    return Wording(pattern, keyword, _short(title), content) if keyword else None
+    return Wording(pattern, keyword, _short(title), content, _weights(atoms, known)) if keyword else None
 
 
 def _trimmed(atoms: Sequence[Atom]) -> list[Atom]:

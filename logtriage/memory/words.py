@@ -38,18 +38,26 @@ FILE_ENDS = _words(
     """
 )
 
-# Words that many lines of all sorts hold; an exception's class of Python itself tells nothing either.
-EMPTY = _words(
+# What tells nothing: how sentences are joined, levels, and exception classes that Python itself has.
+NOISE = _words(
     """
     the and for with was has had are not from this that into will been but can cannot could its out
-    error errors err fatal critical warning warn info debug exception failed failure failures fail
-    failing job task process rank ranks worker node host step line file code exit status exited got
-    expected found invalid unexpected true false none null nan traceback most recent call last
-    assertionerror runtimeerror valueerror typeerror keyerror indexerror attributeerror oserror
-    ioerror exceptiongroup nameerror importerror modulenotfounderror filenotfounderror
-    permissionerror timeouterror connectionerror notimplementederror stopiteration systemexit
-    keyboardinterrupt memoryerror overflowerror zerodivisionerror unicodedecodeerror message reason
-    pid time date while when after before please see now unknown problem issue something wrong abort
-    aborted aborting terminated killed stopped
+    error errors err fatal critical warning warn info debug exception true false none null nan
+    traceback most recent call last assertionerror runtimeerror valueerror typeerror keyerror
+    indexerror attributeerror oserror ioerror exceptiongroup nameerror importerror
+    modulenotfounderror filenotfounderror permissionerror timeouterror connectionerror
+    notimplementederror stopiteration systemexit keyboardinterrupt memoryerror overflowerror
+    zerodivisionerror unicodedecodeerror brokenpipeerror connectionreseterror eoferror lookuperror
+    arithmeticerror floatingpointerror recursionerror syntaxerror buffererror systemerror
+    """
+)
+
+# Words that many lines of all sorts hold, beside noise.
+EMPTY = NOISE | _words(
+    """
+    failed failure failures fail failing job task process rank ranks worker node host step line file
+    code exit status exited got expected found invalid unexpected message reason pid time date while
+    when after before please see now unknown problem issue something wrong abort aborted aborting
+    terminated killed stopped
     """
 )
