@@ -99,7 +99,7 @@ _LEVEL = re.compile(
 _LOCATION = re.compile(r"^.{0,100}?[\w/.-]+\.(?:py|cc|cpp|cxx|c|cu|go|rs|h|hpp):\d+(?:[\]:)]| -)+\s*")
 _CLASS = re.compile(
     r"\b(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*(?:Error|Exception|Failure|Fault|Timeout|Interrupt)\b)"
-    r"|^(?:[A-Za-z_]\w*\.)+(?=[A-Z][a-z]\w*:)"
+    r"|^(?:[A-Za-z_]\w*\.)+(?=[A-Z][a-z]\w*(?::|$))"
 )
 
 

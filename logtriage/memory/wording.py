@@ -22,8 +22,8 @@ MOST_CONTENT = 14  # words that carry meaning in one pattern; what comes after t
 ENOUGH_CONTENT = 5  # so many, and a clause's end ends the pattern
 # How much the words of a pattern must tell: a word that no rule of the bank has weighs 1, one that a thousand
 # have weighs 0. Set by what the bank's own examples and the lines of labelled jobs need (docs/learning.md).
-LEAST_WEIGHT = 1.3
-LEAST_HEAVIEST = 0.7  # of the rarest word: many common ones do not make up for it
+LEAST_WEIGHT = 1.2
+LEAST_HEAVIEST = 0.65  # of the rarest word: many common ones do not make up for it
 LEAST_LETTERS = 10
 COMMON = 1000
 NO_WORDS: Mapping[str, int] = MappingProxyType({})
