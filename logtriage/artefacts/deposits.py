@@ -11,6 +11,8 @@ from logtriage.artefacts.comparison import Comparison
 from logtriage.artefacts.flight_recorder import compare
 from logtriage.artefacts.pickles import PickleFault
 from logtriage.artefacts.recording import Recording, RecordingFault, entry_place, read_recording
+from logtriage.artefacts.stack_files import read_stacks
+from logtriage.artefacts.stack_text import StackDump
 from logtriage.intake.streams import StreamFault, stream
 from logtriage.model import Artefact, ArtefactKind, Evidence, Line, Source, Unreadable
 
@@ -22,13 +24,15 @@ JOB_BYTES = 192 << 20
 class Deposits:
     """`comparison` is what the flight recordings show together; `ranks` are all that they know of.
 
-    `cited` are lines of dumps that are text and say it; a pickle has no lines to cite.
+    `cited` are lines of dumps that are text and say it; a pickle has no lines to cite. `stacks` are all stack
+    dumps in the order of files and lines.
     `digest` is of all bytes that were read, in order; `left_out` says in words what was not.
     """
 
     comparison: Comparison | None
     ranks: frozenset[int]
     cited: tuple[Evidence, ...]
+    stacks: tuple[StackDump, ...]
     unreadable: tuple[Unreadable, ...]
     digest: str
     left_out: tuple[str, ...] = ()
@@ -43,7 +47,10 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     recordings: list[Recording] = []
     spare = JOB_BYTES
     unread = 0
+    stacks: list[StackDump] = []
     for artefact in artefacts:
+        if artefact.kind is ArtefactKind.STACKS:
+            stacks += read_stacks(root, artefact.source)
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER:
             continue
         file = artefact.source.file
@@ -65,6 +72,7 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     return Deposits(
         comparison=comparison,
         cited=_cited(root, artefacts, comparison) if comparison else (),
+        stacks=tuple(stacks),
         ranks=frozenset(
             {each.rank for each in recordings}
             | {rank for each in recordings for group in each.groups.values() for rank in group.ranks}

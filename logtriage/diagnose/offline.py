@@ -10,6 +10,7 @@ from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.findings import Findings
+from logtriage.localize.outcome import endings
 from logtriage.model import Line
 
 
@@ -23,7 +24,7 @@ def decide(findings: Findings) -> Decision:
         and (not is_fatal(root) or _came_before(root, findings))
     )
     if not sure:
-        recorded = recorded_alone(findings)
+        recorded = recorded_alone(findings, root)
         if recorded is not None:
             return recorded
     if root is None or not sure or finished:
@@ -49,10 +50,10 @@ def _came_before(root: Group, findings: Findings) -> bool:
 
     A run that NaN ruined says that it is done, too.
     """
-    done = findings.outcome.line
-    if done is None or root.failure_type.startswith(("numerics.", "slow.")):
+    if root.failure_type.startswith(("numerics.", "slow.")):
         return False
-    return all(_long_before(each, done, findings) for each in root.causes)
+    said = [line for line in (findings.outcome.line, *endings(findings.scene, findings.progress)) if line]
+    return any(all(_long_before(each, done, findings) for each in root.causes) for done in said)
 
 
 STEPS_SINCE = 20

@@ -1,4 +1,4 @@
-"""What the flight recordings of all ranks decide, where the text shows only that ranks waited.
+"""What the stacks and flight recordings of all ranks decide, where the text shows only that ranks waited.
 
 The order of trust is Mycroft's (SOSP'25): stacks and recorder before what the collective library says. An
 error that a log states with certainty, or a fault of a machine, stands above both and never comes here.
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logtriage.artefacts.comparison import PROGRAM_FAULTS, Comparison, Fault
+from logtriage.artefacts.stacks import StackComparison, Stand
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.stacked import odd_stacks, stack_evidence
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import Suspects
@@ -38,9 +40,14 @@ _TITLES = {
 
 
 def recorded_suspects(findings: Findings) -> Suspects | None:
-    """The ranks that held the others up, where the recordings name them and it is no fault of the program."""
+    """The ranks that held the others up, where dumps name them and it is no fault of the program."""
     found = _comparison(findings)
-    if found is None or not found.ranks or found.fault in PROGRAM_FAULTS:
+    if found is not None and found.fault in PROGRAM_FAULTS:
+        return None
+    stood = odd_stacks(findings)
+    if stood is not None and stood.stand is not Stand.OTHER_COLLECTIVE and (ranks := _ranks(stood)):
+        return Suspects(ranks, f"held the others up: by their stacks, {stood.told}")
+    if found is None or not found.ranks:
         return None
     return Suspects(found.ranks, f"held the others up; by their flight recordings, {found.told}")
 
@@ -48,39 +55,101 @@ def recorded_suspects(findings: Findings) -> Suspects | None:
 def recorded_desync(findings: Findings, root: Group) -> Decision | None:
     """Different programs on different ranks, behind a collective that timed out."""
     found = _comparison(findings)
-    if found is None or found.fault not in PROGRAM_FAULTS:
-        return None
-    return _decision(findings, found, "collective.desync", _cited(root.causes), root)
+    if found is not None and found.fault in PROGRAM_FAULTS:
+        return _decision(findings, found, "collective.desync", _cited(root.causes), root)
+    stood = odd_stacks(findings)
+    if stood is not None and stood.stand is Stand.OTHER_COLLECTIVE:
+        return _by_stacks(findings, stood, "collective.desync", root)
+    return None
 
 
-def recorded_alone(findings: Findings) -> Decision | None:
+def recorded_alone(findings: Findings, root: Group | None) -> Decision | None:
     """A decision from dumps where no line of text states an error with certainty."""
     found = _comparison(findings)
+    stood = odd_stacks(findings)
     outcome = findings.outcome
-    if found is None or outcome.kind == "completed":
+    if found is not None and found.fault is Fault.JOINED and (root or findings.progress.traces):
+        found = None  # every running job has open operations
+    if (found is None and stood is None) or outcome.kind == "completed":
         return None
+    by_stacks = stood is not None and (found is None or found.fault not in PROGRAM_FAULTS)
+    ranks = _ranks(stood) if stood is not None and by_stacks else found.ranks if found else ()
     words = [
         each
         for each in findings.candidates
-        if each.rank in found.ranks
+        if each.rank in ranks
         and each.role is Role.CAUSE
         and not each.recovered
         and each.failure_type not in CONSEQUENCES
     ]
-    if words and found.fault not in PROGRAM_FAULTS:
-        decision = _decision(findings, found, words[-1].failure_type, _cited(words[::-1]), None)
-        return replace(decision, title=words[-1].title, confidence=0.65, root=words[-1])
-    kind = "collective.desync" if found.fault in PROGRAM_FAULTS else "collective.timeout"
-    if kind == "collective.timeout" and findings.progress.traces and not findings.candidates:
-        kind = "hang.silent"
+    is_silent = bool(findings.progress.traces) and not findings.candidates
+    if stood is not None and by_stacks:
+        kind = "collective.desync" if stood.stand is Stand.OTHER_COLLECTIVE else "hang.silent"
+        decision = _by_stacks(findings, stood, kind, None)
+    else:
+        assert found is not None
+        kind = "hang.silent" if is_silent else "collective.timeout"
+        kind = "collective.desync" if found.fault in PROGRAM_FAULTS else kind
+        decision = _decision(findings, found, kind, (), None)
+    if words and kind != "collective.desync":
+        return replace(
+            decision,
+            failure_type=words[-1].failure_type,
+            title=words[-1].title,
+            confidence=0.65,
+            evidence=(*_cited(words[::-1]), *decision.evidence),
+            root=words[-1],
+        )
     last = (Evidence(outcome.line, "the last sign of progress"),) if outcome.line is not None else ()
-    return _decision(findings, found, kind, last, None)
+    return replace(decision, evidence=(*decision.evidence, *last))
+
+
+def _by_stacks(findings: Findings, stood: StackComparison, kind: str, root: Group | None) -> Decision:
+    ranks = _ranks(stood)
+    hosts = set(findings.topology.hosts_of(ranks)) if len(findings.topology.hosts) > 1 else set()
+    hosts |= {each.host for each in stood.odd if each.host is not None}
+    agrees = (found := _comparison(findings)) is not None and set(found.ranks) == set(ranks)
+    several = len(stood.odd) > 1
+    named = ", ".join(each.told for each in stood.odd[:8])
+    title = {
+        Stand.OUTSIDE: f"{named} {'hold' if several else 'holds'} up the others outside of any collective",
+        Stand.OTHER_COLLECTIVE: "Ranks wait in different collectives",
+        Stand.ELSEWHERE: f"{named} {'stand' if several else 'stands'} elsewhere than the others",
+    }[stood.stand]
+    evidence = (*(_cited(root.causes[:1]) if root else ()), *stack_evidence(stood))
+    return Decision(
+        failure_type=kind,
+        title=title[:1].upper() + title[1:],
+        confidence=min(0.9, _BY_STACKS[stood.stand] + 0.08 * agrees),
+        culprits=Culprits(ranks=ranks, hosts=tuple(sorted(hosts))),
+        evidence=evidence,
+        decided_by="localisation",
+        why=f"their stacks show that {stood.told}",
+        outcome="failed",
+        root=root.causes[0] if root and root.causes else None,
+        symptoms=tuple(root.members[:3]) if root else (),
+    )
+
+
+_BY_STACKS = {Stand.OUTSIDE: 0.8, Stand.OTHER_COLLECTIVE: 0.72, Stand.ELSEWHERE: 0.68}
+
+
+def _ranks(stood: StackComparison) -> tuple[int, ...]:
+    return tuple(sorted({each.rank for each in stood.odd if each.rank is not None}))
 
 
 def _cited(candidates: Sequence[Candidate]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(each.line, each.title, each.rule.id if each.rule else None) for each in candidates[:3]
     )
+
+
+def dump_lines(findings: Findings) -> tuple[Evidence, ...]:
+    """The lines of dumps that name the suspects."""
+    stood = odd_stacks(findings)
+    if stood is not None:
+        return stack_evidence(stood)
+    return findings.deposits.cited if findings.deposits else ()
 
 
 def beside_recordings(findings: Findings) -> tuple[str, ...]:

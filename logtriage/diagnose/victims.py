@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
-from logtriage.diagnose.recorded import beside_recordings, recorded_desync, recorded_suspects
+from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_desync, recorded_suspects
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
@@ -87,8 +87,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         return died
     decision = from_group(findings, root, decided_by="localisation")
     last = _last_words(findings, suspects.ranks)
-    if recorded and findings.deposits:
-        last += findings.deposits.cited
+    if recorded:
+        last += dump_lines(findings)
     odd = tuple(
         Evidence(line, f"only rank {line.rank if line.rank is not None else _list(suspects.ranks)} says this")
         for line in odd_words(findings.scene, findings.topology, suspects.ranks)
