@@ -37,6 +37,13 @@ def bare(text: str) -> str:
     return re.sub("[0-9]", "", text).lower()
 
 
+def stands(keyword: str, low: str) -> bool:
+    """Whether a keyword is in a bare line; one between word marks not inside another word."""
+    if not keyword.startswith(r"\b"):
+        return keyword in low
+    return re.search(f"(?<![^\\W_]){re.escape(keyword[2:-2])}(?![^\\W_])", low) is not None
+
+
 def brute(bank: Bank, lines: list[str]) -> Iterator[set[str]]:
     """For each line the ids of all rules of which a keyword stands in it and the pattern matches."""
     rules = [
@@ -44,7 +51,7 @@ def brute(bank: Bank, lines: list[str]) -> Iterator[set[str]]:
     ]
     for line in lines:
         low = bare(line)
-        touched = [(name, pattern) for name, words, pattern in rules if any(word in low for word in words)]
+        touched = [(name, pattern) for name, words, pattern in rules if any(stands(word, low) for word in words)]
         yield {name for name, pattern in touched if pattern.search(line) is not None}
 
 
@@ -101,6 +108,18 @@ def test_what_stands_before_a_line_hides_no_cause(bank: Bank, matcher: Matcher, 
         if rule.role is Role.CAUSE and not rule.where and "^" not in rule.pattern:
             for example in rule.examples:
                 assert rule.id in ids(matcher.match(prefix + example.line)), (rule.id, example.line)
+
+
+def test_a_keyword_marked_as_a_word_is_not_seen_inside_another() -> None:
+    matcher = Matcher(Bank((a_rule("probe.inf", r"\binf\b", keyword=r"\binf\b"),), {}, ""))
+    assert [matcher.touches(text) for text in ("loss: inf", "Inf.", "grad_inf=", "INFO: x", "minf ")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert ids(matcher.match("loss: inf, stopping")) == ["probe.inf"]
 
 
 @given(st.one_of(st.text(), st.text("0123456789[](){}<>=:-. XidErorankNCL", max_size=200)))

@@ -6,7 +6,7 @@ into UTF-8 first: its line numbers are those of the file, its offsets those of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,18 @@ from logtriage.intake.compression import (
 )
 from logtriage.model import Source
 
-__all__ = ["Piece", "StreamFault", "pieces", "read_ranges", "stored_chunks", "stream"]
+__all__ = [
+    "Block",
+    "Piece",
+    "StreamFault",
+    "blocks",
+    "blocks_between",
+    "is_seekable",
+    "pieces",
+    "read_ranges",
+    "stored_chunks",
+    "stream",
+]
 
 # A line longer than this is given by its ends only.
 LONGEST_LINE = 4 << 20
@@ -29,13 +40,14 @@ KEPT_END = 512 << 10
 _NUMPY_PAYS = 256 << 10
 
 
+# Whole lines (the last one of a stream may lack its end), and a count of bytes: where it is not 0, the block
+# is one line longer than 4 MiB by its first and last 512 KiB, and so many bytes between them were left out.
+Block = tuple[bytes, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole lines of a stream (the last one of the stream may lack its end).
-
-    `offset` and `first_line` (from 1) are those of its first byte. Where `elided` is not 0, `data` is one
-    line longer than 4 MiB by its first and last 512 KiB, and `elided` bytes between them were left out.
-    """
+    """A block and its place: `offset` and `first_line` (from 1) are those of its first byte."""
 
     data: bytes
     offset: int
@@ -43,20 +55,91 @@ class Piece:
     elided: int = 0
 
 
-def stream(root: Path, source: Source) -> Iterator[bytes]:
+# Called with the number of stored bytes whenever some were read.
+Told = Callable[[int], None]
+
+
+def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[bytes]:
     """The plain bytes of a source in chunks of any size.
 
     Raises StreamFault after what was readable if the file is missing, cut or broken.
     """
-    return narrowed(decompressed(stored_chunks(root, source.file)))
+    return narrowed(decompressed(_counted(stored_chunks(root, source.file), told)))
+
+
+def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> Iterator[Block]:
+    """The stream of a source, cut behind b"\\n" into blocks of at most `size` bytes or one line.
+
+    Raises StreamFault as `stream` does, after the last block of what was readable.
+    """
+    return _cut(stream(root, source, told), max(1, size))
+
+
+def blocks_between(
+    root: Path, source: Source, start: int, stop: int, size: int, told: Told | None = None
+) -> Iterator[Block]:
+    """As `blocks`, the lines alone that begin at a byte from `start` up to `stop`, of a seekable source."""
+    stored = _chunks(_place(root, source.file), max(0, start - 1))
+    return _cut(_counted(_lines_between(stored, start, stop), told), max(1, size))
 
 
 def pieces(root: Path, source: Source, *, size: int = 16 << 20) -> Iterator[Piece]:
-    """The stream of a source, cut behind b"\\n" into pieces of at most `size` bytes or one line.
+    """As `blocks`, each with its place.
 
     Raises StreamFault as `stream` does, after the last piece of what was readable.
     """
-    return _cut(stream(root, source), max(1, size))
+    offset, line = 0, 1
+    for data, elided in blocks(root, source, size):
+        yield Piece(data, offset, line, elided)
+        offset += len(data) + elided
+        line += newlines(data)
+
+
+def is_seekable(root: Path, source: Source) -> bool:
+    """Whether a source can be read from any of its bytes on: neither compressed nor of wide characters.
+
+    Raises StreamFault if it cannot be opened.
+    """
+    return _is_seekable(_place(root, source.file))
+
+
+def _is_seekable(place: Path | tuple[Archive, Member]) -> bool:
+    head = _first(_chunks(place, 0), 4096)
+    plain = compression_of(head) is None and wide_encoding(head) is None
+    return plain and not (isinstance(place, tuple) and place[1].offset < 0)
+
+
+def _counted(chunks: Iterable[bytes], told: Told | None) -> Iterator[bytes]:
+    for chunk in chunks:
+        if told is not None:
+            told(len(chunk))
+        yield chunk
+
+
+def _lines_between(chunks: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Of chunks that begin one byte before `start` (or at 0), the lines that begin in [start, stop)."""
+    position = max(0, start - 1)
+    inside = start == 0
+    for chunk in chunks:
+        if not inside:
+            begin = chunk.find(b"\n") + 1
+            if not begin:
+                position += len(chunk)
+                if position >= stop:
+                    return
+                continue
+            position += begin
+            chunk = chunk[begin:]
+            inside = True
+            if position >= stop:
+                return
+        # The line end that closes the last line stands at `stop` - 1 or behind it.
+        end = chunk.find(b"\n", max(0, stop - 1 - position)) + 1
+        if end:
+            yield chunk[:end]
+            return
+        yield chunk
+        position += len(chunk)
 
 
 def read_ranges(root: Path, source: Source, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -69,9 +152,7 @@ def read_ranges(root: Path, source: Source, ranges: Sequence[tuple[int, int]]) -
     if not order:
         return parts
     place = _place(root, source.file)
-    head = _first(_chunks(place, 0), 4096)
-    seekable = compression_of(head) is None and wide_encoding(head) is None
-    if seekable and not (isinstance(place, tuple) and place[1].offset < 0):
+    if _is_seekable(place):
         for which in order:
             start, end = ranges[which]
             parts[which] = _first(_chunks(place, max(0, start)), max(0, end - max(0, start)))
@@ -172,9 +253,8 @@ def _first(chunks: Iterable[bytes], size: int) -> bytes:
     return bytes(data[:size])
 
 
-def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Piece]:
+def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Block]:
     held = bytearray()  # begins at the start of a line
-    offset, line = 0, 1
     fault: StreamFault | None = None
     ended = False
 
@@ -210,9 +290,7 @@ def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Piece]:
             with memoryview(held) as view:
                 data = bytes(view[:end])
             del held[:end]
-            yield Piece(data, offset, line)
-            offset += end
-            line += newlines(data)
+            yield data, 0
             continue
         # A line longer than can be held: its first bytes, its last bytes, and the count of the others.
         head = bytes(held[:KEPT_END])
@@ -230,9 +308,7 @@ def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Piece]:
             tail = (tail + held[:found])[-KEPT_END:]
             del held[: found + 1]
         data = head + tail + b"\n" * (found >= 0)
-        yield Piece(data, offset, line, length - len(head) - len(tail))
-        offset += length + (found >= 0)
-        line += found >= 0
+        yield data, length - len(head) - len(tail)
     if fault is not None:
         raise fault
 

@@ -8,29 +8,37 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from logtriage.intake.streams import StreamFault, pieces
+from logtriage.mining.parts import Part, Scanned, parts_of, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
-from logtriage.model import Source, SourceRole, Unreadable
+from logtriage.model import Source, Unreadable
 from logtriage.rulebank.bank import Bank, load_bank
+from logtriage.rulebank.database import databases
 from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
+DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
+REPORT_SECONDS = 0.2
 
-# What the caller is told while the pass runs: file, bytes done, bytes in all.
+# What the caller is told while the pass runs: file, stored bytes read, stored bytes in all.
 Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Summaries in the order of the sources, and the files whose end could not be read."""
+    """Summaries in the order of the sources, and the files whose end could not be read.
+
+    `unread` are the stored bytes that were left out, in a survey that was told to stop.
+    """
 
     summaries: tuple[Summary, ...]
     unreadable: tuple[Unreadable, ...]
+    unread: int = 0
 
 
 def survey(
@@ -41,83 +49,128 @@ def survey(
     workers: int | None = None,
     rules: Sequence[Path] = (),
     progress: Report | None = None,
+    enough: threading.Event | None = None,
 ) -> Survey:
-    """Scan every source. `rules` are the extra rule files that `matcher` was built with."""
+    """Scan every source. `rules` are the extra rule files that `matcher` was built with.
+
+    Once `enough` is set, the reading ends and what is known so far is the result.
+    """
     total = sum(source.size for source in sources)
-    count = min(workers or os.cpu_count() or 1, len(sources))
+    parts = parts_of(root, sources)
+    count = min(workers or os.cpu_count() or 1, sum(map(len, parts)))
+    told = _Told(total, progress)
+    enough = enough or threading.Event()
+    scanner = Scanner(matcher, databases(matcher.bank) if total >= DATABASE_BYTES and count < 2 else ())
+    scanned: dict[Part, Scanned] = {}
     if count < 2 or total < PARALLEL_BYTES:
-        scanner = Scanner(matcher)
-        results = []
-        done = 0
-        for source in sources:
-            results.append(_scan(scanner, root, source))
-            done += source.size
-            if progress is not None:
-                progress(source.file, done, total)
+        for source_parts in parts:
+            for part in source_parts:
+                if enough.is_set():
+                    break
+                source = sources[part.source]
+                told.file = source.file
+                scanned[part] = scan_part(scanner, root, source, part, told, enough.is_set)
     else:
-        results = _in_processes(count, root, sources, rules, progress)
-    faults = tuple(
-        Unreadable(source.file, fault) for source, (_, fault) in zip(sources, results, strict=True) if fault
-    )
-    return Survey(tuple(summary for summary, _ in results), faults)
+        _in_processes(count, root, sources, parts, rules, told, enough, scanned)
+    summaries = []
+    faults = []
+    for source, source_parts in zip(sources, parts, strict=True):
+        summary = Summary()
+        for part in source_parts:
+            if (found := scanned.pop(part, None)) is None:
+                break  # a place behind a gap has no line number
+            summary.append(found.summary)
+            if found.fault:
+                faults.append(Unreadable(source.file, found.fault))
+            if not found.is_whole:
+                break
+        summaries.append(scanner.finished(summary, source.role, one_rank=source.rank is not None))
+    unread = max(0, total - told.done) if enough.is_set() else 0
+    return Survey(tuple(summaries), tuple(faults), unread)
 
 
-_Scanned = tuple[Summary, str | None]
+class _Told:
+    """Counts the bytes read and reports them, now and then."""
+
+    def __init__(self, total: int, report: Report | None) -> None:
+        self.file = ""
+        self.done = 0
+        self._total = total
+        self._report = report
+        self._next = 0.0
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        self.show()
+
+    def show(self) -> None:
+        now = time.monotonic()
+        if self._report is not None and now >= self._next:
+            self._next = now + REPORT_SECONDS
+            self._report(self.file, min(self.done, self._total), self._total)
 
 
 def _in_processes(
-    count: int, root: Path, sources: Sequence[Source], rules: Sequence[Path], progress: Report | None
-) -> list[_Scanned]:
-    """What `_scan` finds in each source. Whatever ends this call early ends the processes as well."""
-    results: list[_Scanned] = [(Summary(), None)] * len(sources)
-    total = sum(source.size for source in sources)
-    done = 0
-    # The largest files first, so that no core waits for one at the end.
-    order = sorted(range(len(sources)), key=lambda index: -sources[index].size)
+    count: int,
+    root: Path,
+    sources: Sequence[Source],
+    parts: Sequence[Sequence[Part]],
+    rules: Sequence[Path],
+    told: _Told,
+    enough: threading.Event,
+    scanned: dict[Part, Scanned],
+) -> None:
+    """Fill `scanned`. Whatever ends this call early ends the processes as well."""
+    databases(load_bank(rules))  # compiled once, here: the processes load what is kept
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules), os.getpid()))
+    done: Synchronized[int] = multiprocessing.Value("Q", 0)
+    stop: Synchronized[int] = multiprocessing.Value("b", 0)
+    pool = ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules), os.getpid(), done, stop))
+    # The largest first, so that no core waits for one at the end.
+    order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     try:
-        futures = [(index, pool.submit(_scan_here, root, sources[index])) for index in order]
-        for index, future in futures:
-            results[index] = future.result()
-            done += sources[index].size
-            if progress is not None:
-                progress(sources[index].file, done, total)
+        futures: dict[Future[Scanned], Part] = {
+            pool.submit(_scan_here, root, sources[part.source], part): part
+            for source_parts in order
+            for part in source_parts
+        }
+        waiting = set(futures)
+        while waiting:
+            ended, waiting = wait(waiting, REPORT_SECONDS, FIRST_COMPLETED)
+            for future in ended:
+                if not future.cancelled():
+                    scanned[futures[future]] = future.result()
+                    told.file = sources[futures[future].source].file
+            told.done = done.value
+            told.show()
+            if enough.is_set() and not stop.value:
+                stop.value = 1
+                for future in waiting:
+                    future.cancel()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
     pool.shutdown()
-    return results
 
 
-def _scan(scanner: Scanner, root: Path, source: Source) -> _Scanned:
-    """A file's summary and, when its end could not be read, the reason: what was readable counts."""
-    whole = Summary()
-    # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
-    role: SourceRole = source.role
-    try:
-        for piece in pieces(root, source):
-            whole.append(scanner.scan_piece(piece.data, role, elided=piece.elided))
-    except StreamFault as fault:
-        return scanner.finished(whole, role), str(fault)
-    except OSError as error:
-        return scanner.finished(whole, role), error.strerror or str(error)
-    return scanner.finished(whole, role), None
+class _Process:
+    """What a process of the pass works with."""
+
+    scanner: Scanner
+    done: Synchronized[int]
+    stop: Synchronized[int]
 
 
-_scanner: Scanner | None = None
-
-
-def _start(rules: Sequence[Path], parent: int) -> None:
-    global _scanner
+def _start(rules: Sequence[Path], parent: int, done: Synchronized[int], stop: Synchronized[int]) -> None:
     # Ctrl-C reaches every process of a terminal: the first one alone answers it, and ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     bank: Bank = load_bank(rules)
-    _scanner = Scanner(Matcher(bank))
+    _Process.scanner = Scanner(Matcher(bank), databases(bank))
+    _Process.done, _Process.stop = done, stop
 
 
 def _end_with(parent: int) -> None:
@@ -127,6 +180,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _scan_here(root: Path, source: Source) -> _Scanned:
-    assert _scanner is not None
-    return _scan(_scanner, root, source)
+def _scan_here(root: Path, source: Source, part: Part) -> Scanned:
+    def told(count: int) -> None:
+        with _Process.done.get_lock():
+            _Process.done.value += count
+
+    return scan_part(_Process.scanner, root, source, part, told, lambda: bool(_Process.stop.value))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logtriage.rulebank.bank import Bank, BankFault, pattern_of, read_rule_file, rule_files
-from logtriage.rulebank.matcher import Matcher, without_digits
+from logtriage.rulebank.matcher import WORD, Matcher, literal, without_digits
 from logtriage.rulebank.rule import Fault, Mark, Role, Rule, Strength
 from logtriage.taxonomy import taxonomy
 
@@ -27,7 +27,9 @@ def lint(rules: Sequence[Rule]) -> list[Fault]:
         if not _ID.fullmatch(rule.id):
             fault("id must be lower case words joined by dots, such as nccl.socket.refused")
         for keyword in rule.keywords:
-            if len(without_digits(keyword).strip()) < 3:
+            if keyword.startswith(WORD) != keyword.endswith(WORD):
+                fault(f"keyword {keyword!r} is marked as a word at one end only")
+            if len(without_digits(literal(keyword)).strip()) < 3:
                 fault(f"keyword {keyword!r} has fewer than three characters that are no digits")
         if not rule.examples:
             fault("no example: a rule proves itself on at least one line that it must match")
@@ -74,7 +76,7 @@ def prove(rules: Sequence[Rule], bank: Bank) -> list[Fault]:
                 if got.get(name) != value:
                     fault(f"captures {name}={got.get(name)!r}, but its example says {value!r}: {shown!r}")
             lower = without_digits(example.line).lower()
-            if not any(without_digits(keyword).lower() in lower for keyword in rule.keywords):
+            if not any(without_digits(literal(keyword)).lower() in lower for keyword in rule.keywords):
                 fault(f"no keyword stands in its example {shown!r}")
             if rule.role is Role.CAUSE:
                 for hit in matcher.match(example.line):

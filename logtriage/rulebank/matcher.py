@@ -43,18 +43,29 @@ class Matcher:
             for keyword in rule.keywords:
                 rules_of.setdefault(without_digits(keyword).lower(), []).append(index)
         self._rules_of = list(rules_of.values())
-        self._keywords = AhoCorasick(list(rules_of), matchkind=MatchKind.Standard)
+        self._words = {place for place, keyword in enumerate(rules_of) if keyword.startswith(WORD)}
+        self._keywords = AhoCorasick(list(map(literal, rules_of)), matchkind=MatchKind.Standard)
 
     def called(self, key: str) -> tuple[int, ...]:
         """The rules (by their place in the bank) whose keywords stand in this digit-less text."""
-        found = {hit[0] for hit in self._keywords.find_matches_as_indexes(key.lower(), overlapping=True)}
+        found = self._found(key)
         if not found:
             return ()
         return tuple(sorted({rule for keyword in found for rule in self._rules_of[keyword]}))
 
     def touches(self, key: str) -> bool:
         """Whether a line with this digit-less text could match a rule."""
-        return bool(self._keywords.find_matches_as_indexes(key.lower(), overlapping=True))
+        return bool(self._found(key))
+
+    def _found(self, key: str) -> set[int]:
+        lower = key.lower()
+        hits = self._keywords.find_matches_as_indexes(lower, overlapping=True)
+        return {
+            place
+            for place, start, stop in hits
+            if place not in self._words
+            or not (lower[start - 1 : start].isalpha() or lower[stop : stop + 1].isalpha())
+        }
 
     def match(self, text: str, where: SourceRole | None = None) -> list[Hit]:
         """The hits on one piece of text, strongest first, at most one for each rule.
@@ -105,6 +116,12 @@ class Matcher:
 
 
 _DIGITS = re.compile(r"[0-9]+")
+WORD = "\\b"  # begins and ends a keyword that must stand as a word of its own, such as \\binf\\b
+
+
+def literal(keyword: str) -> str:
+    """The text of a keyword."""
+    return keyword.removeprefix(WORD).removesuffix(WORD)
 
 
 def without_digits(text: str) -> str:
