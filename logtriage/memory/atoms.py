@@ -173,7 +173,7 @@ def _without_head(text: str) -> str:
     return text
 
 
-_RELATIVE = re.compile(r"(?<![\w./<>])[\w.@+-]+(?:/[\w.@+=-]+)+")
+_RELATIVE = re.compile(r"(?<![\w./<>@+-])[\w.@+-]+(?:/[\w.@+=-]+)+")
 
 
 def _masked(text: str, names: tuple[str, ...]) -> str:

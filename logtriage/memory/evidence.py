@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -222,13 +222,26 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
     found.sort(key=lambda each: each[:3])
     known = vocabulary(matcher.bank)
     for position, (weight, _, _, line, reading) in enumerate(found[:50]):
-        wording = next((each for each in patterns(line.message, known=known) if each.fault is None), None)
-        if wording is None or _is_routine(line, reading):
+        if not _is_telling(line.message, known) or _is_routine(line, reading):
             continue
-        own = mask(line.message)
-        rivals = {mask(each[3].message) for each in found[position:] if each[0] == weight} - {own}
-        return _witness(line, reading, matcher, is_clear=not rivals)
+        others = {
+            mask(each[3].message): each[3].message
+            for each in found[position:50]
+            if _sort(each[0]) == _sort(weight)
+        }
+        del others[mask(line.message)]
+        is_clear = not any(_is_telling(other, known) for other in others.values())
+        return _witness(line, reading, matcher, is_clear=is_clear)
     return None
+
+
+def _sort(weight: int) -> int:
+    """Exceptions, lines at an error level, lines with words of failure."""
+    return abs(weight) // 2
+
+
+def _is_telling(message: str, known: Mapping[str, int]) -> bool:
+    return any(wording.fault is None for wording in patterns(message, known=known))
 
 
 def _faulty_lines(reading: Reading, matcher: Matcher) -> Iterator[tuple[int, Line]]:
