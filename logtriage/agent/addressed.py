@@ -12,10 +12,10 @@ _ADDRESSED = re.compile(
     r"""(?ix)
     \b(?:ignore|disregard|forget|override|bypass)\b.{0,40}
         \b(?:above|previous|prior|preceding|earlier|instructions?|prompts?|rules?|evidence|everything)\b
-    | \b(?:new|real|actual|updated|following|these|your)\ (?:instructions?|orders|task)\b
+    | \b(?:new|real|actual|updated|following|these|your)\ (?:instructions?|orders)\b
     | \byou\ (?:are|must|should|will|can)\ (?:now\ |be\ |always\ |not\ |only\ )?
-        (?:an?\ |the\ )?(?:assistant|ai|model|llm|agent|expert|answer|reply|respond|report|conclude|classify|
-        output|say|ignore|act|cite|vote|triage)\b
+        (?:an?\ |the\ )?(?:\w{1,16}\ )?
+        (?:assistant|ai|model|llm|agent|answer|reply|respond|conclude|classify|vote|triage)\b
     | \b(?:answer|reply|respond|conclude|report|output)\ (?:only\ |exactly\ |always\ )?(?:with|that|as)\b
         .{0,60}\b(?:cause|culprit|verdict|type|json|user|failure)\b
     | \b(?:note|message|instructions?|attention|memo|hint)\ (?:to|for)\ (?:the\ )?(?:\w{1,12}\ )?

@@ -109,10 +109,10 @@ def prompt_shown(desk: Desk, settings: Settings) -> str:
 
 
 def texts(
-    desk: Desk, settings: Settings, *, shrink: float = 1.0, is_counted: bool = True
+    desk: Desk, settings: Settings, tools_cost: int, *, shrink: float = 1.0, is_counted: bool = True
 ) -> tuple[_Texts, EvidenceFile]:
     """The instructions and the evidence file, with look-ups where a vote can pay for one."""
-    from logtriage.agent.ballot import affords_a_look, cost_of_form, cost_of_tools
+    from logtriage.agent.ballot import affords_a_look, cost_of_form
 
     count = counter(settings.llm_model)
     prompt = load_prompt(PROMPT)
@@ -124,8 +124,7 @@ def texts(
         return prompt.part("system", types=types_in_short(), tools=tools)
 
     bare = count(system(True)) + count(user) + 2 * PER_MESSAGE + cost_of_form("schema", count)
-    tools = cost_of_tools(toolbox(desk), count)
-    look = settings.llm_tool_calls > 0 and affords_a_look(limit, bare, tools, is_counted=is_counted)
+    look = settings.llm_tool_calls > 0 and affords_a_look(limit, bare, tools_cost, is_counted=is_counted)
     return _Texts(system(look), user, look), evidence
 
 
@@ -150,6 +149,8 @@ class _Ballots:
         self.shown: dict[tuple[float, bool], tuple[_Texts, EvidenceFile]] = {}
         self.http: Any = None
         self.endpoint_faults = 0
+        self.began = 0.0
+        self.slowest = 0.0  # seconds from the first request to the latest vote that came back
 
     async def collect(self) -> None:
         # Imported here, in the thread of the votes: it takes seconds, and they count.
@@ -159,6 +160,8 @@ class _Ballots:
 
         self.words = vocabulary(self.desk.bank.rules)
         self.dialect = ballot.Dialect()
+        self.tools = ballot.structured(toolbox(self.desk))
+        self.tools_cost = ballot.cost_of_tools(self.tools, counter(self.settings.llm_model))
         seconds = max(0.1, self.until - time.monotonic())
         # LangSmith's variables would send prompts and answers to a third party.
         with tracing_context(enabled=False):
@@ -167,6 +170,7 @@ class _Ballots:
 
     async def _rounds(self) -> None:
         most = self.settings.llm_votes
+        self.began = time.monotonic()
         running: set[asyncio.Task[Vote | Void]] = set()
         try:
             while True:
@@ -184,12 +188,20 @@ class _Ballots:
                     self.asked.started += 1
                     running.add(asyncio.create_task(self._vote()))
                 left = self.until - time.monotonic()
+                spare = self.asked.started < most
                 finished, running = await asyncio.wait(
-                    running, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+                    running,
+                    timeout=max(0.0, min(left, self._patience()) if spare else left),
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
-                if not finished:
+                if not finished and self.until <= time.monotonic():
                     self.is_late = True
                     return
+                if not finished:  # one that is far slower than its like may never come
+                    self.asked.started += 1
+                    running.add(asyncio.create_task(self._vote()))
+                    continue
+                self.slowest = max(self.slowest, time.monotonic() - self.began)
                 with self.lock:
                     if self.is_closed:
                         return
@@ -199,6 +211,12 @@ class _Ballots:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    def _patience(self) -> float:
+        """Seconds to wait for votes that are out before one more is asked in their place."""
+        if self.slowest:
+            return max(2.0, 2 * self.slowest)
+        return max(2.0, (self.until - self.began) / 4)
 
     def _count(self, result: Vote | Void) -> None:
         if isinstance(result, Vote):
@@ -233,7 +251,9 @@ class _Ballots:
         """The same for all votes until the endpoint is found to want something else."""
         wanted = (self.dialect.shrink, self.dialect.is_counted)
         if wanted not in self.shown:
-            self.shown[wanted] = texts(self.desk, self.settings, shrink=wanted[0], is_counted=wanted[1])
+            self.shown[wanted] = texts(
+                self.desk, self.settings, self.tools_cost, shrink=wanted[0], is_counted=wanted[1]
+            )
         return self.shown[wanted]
 
     def _repair(self, fault: str) -> str:
@@ -245,7 +265,8 @@ class _Ballots:
         return ballot.Paper(
             system=shown.system,
             user=shown.user,
-            tools=toolbox(self.desk) if shown.has_tools and form != "text" else (),
+            tools=self.tools if shown.has_tools and form != "text" else (),
+            tools_cost=self.tools_cost,
             count=counter(self.settings.llm_model),
             tool_calls=self.settings.llm_tool_calls,
             extra_limit=not endpoint.is_openai(self.settings),

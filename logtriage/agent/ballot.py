@@ -60,7 +60,8 @@ class Paper:
 
     system: str
     user: str
-    tools: Sequence[Callable[..., str]]
+    tools: Sequence[StructuredTool]
+    tools_cost: int
     count: Callable[[str], int]
     tool_calls: int
     extra_limit: bool  # send `max_tokens` besides `max_completion_tokens`
@@ -69,8 +70,14 @@ class Paper:
     form: str = FORMS[0]
 
 
-def cost_of_tools(tools: Sequence[Callable[..., str]], count: Callable[[str], int]) -> int:
-    return sum(count(json.dumps(_told(tool))) for tool in _structured(tools))
+def structured(tools: Sequence[Callable[..., str]]) -> list[StructuredTool]:
+    """Plain functions as tools, with a schema from their signatures."""
+    return [StructuredTool.from_function(tool) for tool in tools]
+
+
+def cost_of_tools(tools: Sequence[StructuredTool], count: Callable[[str], int]) -> int:
+    told = ({"name": each.name, "description": each.description, "parameters": each.args} for each in tools)
+    return sum(count(json.dumps(each)) for each in told)
 
 
 def cost_of_form(form: str, count: Callable[[str], int]) -> int:
@@ -92,19 +99,16 @@ class _Budget(AgentMiddleware[Any, Any]):
     def __init__(self, paper: Paper) -> None:
         super().__init__()
         self.paper = paper
-        self.tools_cost = cost_of_tools(paper.tools, paper.count)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         paper, spent = self.paper, self.paper.spent
         bare = sum(paper.count(_text(message)) + PER_MESSAGE for message in request.messages)
         bare += paper.count(request.system_message.text) + PER_MESSAGE if request.system_message else 0
         bare += cost_of_form(paper.form, paper.count)
-        cost = bare + (self.tools_cost if request.tools else 0)
+        cost = bare + (paper.tools_cost if request.tools else 0)
         if request.tools and (
             spent.calls >= paper.tool_calls
-            or not affords_a_look(
-                spent.room, bare, self.tools_cost, is_counted=paper.dialect.is_counted
-            )
+            or not affords_a_look(spent.room, bare, paper.tools_cost, is_counted=paper.dialect.is_counted)
         ):
             request, cost = request.override(tools=[]), bare
         answer = min(ANSWER_TOKENS, spent.room - cost)
@@ -154,14 +158,6 @@ def _text(message: Any) -> str:
     return str(message.text) + "".join(json.dumps(call["args"]) + call["name"] for call in calls)
 
 
-def _structured(tools: Sequence[Callable[..., str]]) -> list[StructuredTool]:
-    return [StructuredTool.from_function(tool, parse_docstring=False) for tool in tools]
-
-
-def _told(tool: StructuredTool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.args}
-
-
 async def cast(model: Any, paper: Paper, repair: Callable[[str], str]) -> Answer:
     """The answer of one vote, after at most one turn of repair.
 
@@ -180,7 +176,7 @@ async def cast(model: Any, paper: Paper, repair: Callable[[str], str]) -> Answer
         return await _turn(model, paper, again, ())
 
 
-async def _turn(model: Any, paper: Paper, messages: list[Any], tools: Sequence[Callable[..., str]]) -> Answer:
+async def _turn(model: Any, paper: Paper, messages: list[Any], tools: Sequence[StructuredTool]) -> Answer:
     schema = json_schema()
     formats: dict[str, Any] = {
         "schema": ProviderStrategy(schema, strict=True),
@@ -189,7 +185,7 @@ async def _turn(model: Any, paper: Paper, messages: list[Any], tools: Sequence[C
     }
     agent: Any = create_agent(
         model,
-        tools=_structured(tools),
+        tools=list(tools),
         system_prompt=paper.system,
         response_format=formats[paper.form],
         middleware=[_Budget(paper)],

@@ -99,10 +99,8 @@ class Desk:
         try:
             for piece in pieces(self.inventory.root, source, size=1 << 20):
                 inside = number - piece.first_line
-                if inside <= piece.data.count(b"\n"):
+                if inside < piece.data.count(b"\n") + (not piece.data.endswith(b"\n")):
                     before = piece.data.split(b"\n", inside + 1)
-                    if inside >= len(before):
-                        return None
                     offset = piece.offset + sum(len(each) + 1 for each in before[:inside])
                     text = plain(before[inside])
                     return Line(file, number, offset, text, text, rank=source.rank, host=source.host)

@@ -85,10 +85,14 @@ def chat_model(settings: Settings, http: httpx2.AsyncClient, *, temperature: boo
         temperature=settings.llm_temperature if temperature else None,
         max_retries=RETRIES,
         http_async_client=http,
-        http_client=httpx2.Client(),
+        http_client=httpx2.Client(transport=httpx2.MockTransport(_never)),
         use_responses_api=False,
         cache=False,
     )
+
+
+def _never(request: httpx2.Request) -> httpx2.Response:
+    raise httpx2.ConnectError("votes are asked asynchronously")
 
 
 def address(settings: Settings) -> str:
