@@ -33,7 +33,7 @@ def decide(findings: Findings) -> Decision:
             return quiet
     if root is None:
         return died_first(findings, ()) or undecided(findings)
-    is_open = root.failure_type in CONSEQUENCES or root.failure_type in ("collective.desync", "collective.init")
+    is_open = root.failure_type in (*CONSEQUENCES, "collective.desync", "collective.init")
     if is_open and not root.is_learned:
         deeper = behind_a_consequence(findings, root)
         if deeper is not None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
-from logtriage.model import Line, SourceRole
+from logtriage.model import Level, Line, SourceRole
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -36,10 +36,10 @@ def judge(
 
     A process that ended badly after the last step leaves no healthy outcome, whatever the steps say.
     """
-    bad = _ended_badly(progress, exits)
+    bad = _ended_badly(scene, progress, exits)
     if bad is not None:
         return Outcome("unclear", bad.line, why=f"a process ended with {describe(bad.code)}")
-    finished = _finished(progress)
+    finished = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
     if not progress.traces:
@@ -61,21 +61,46 @@ def judge(
     return Outcome("running", newest, why="the log ends among regular steps")
 
 
-def _finished(progress: Progress) -> Line | None:
-    for sign in reversed(progress.completed):
-        if progress.steps_after(sign.line) < 2:
-            return sign.line
-    totals = {trace.last.total for trace in progress.traces}
-    if len(totals) != 1 or None in totals or "%|" in progress.traces[0].last.line.text:
+def endings(scene: Scene, progress: Progress) -> list[Line]:
+    """Where the program, or the scheduler, says that the job is done, and no further step came; latest first.
+
+    Where no step was ever reported, `done` right below an error only says that the program left.
+    """
+    said = [sign for sign in reversed(progress.completed) if progress.new_steps_after(sign.line) < 2]
+    return [
+        sign.line
+        for sign in said
+        if progress.traces
+        or sign.source.role is SourceRole.SCHEDULER
+        or not _failed_above(scene, sign.line)
+    ]
+
+
+LINES_ABOVE = 10
+
+
+def _failed_above(scene: Scene, done: Line) -> bool:
+    return any(
+        line.level in (Level.ERROR, Level.CRITICAL) and 0 < done.number - line.number <= LINES_ABOVE
+        for reading in scene.readings
+        if reading.source.file == done.file
+        for line in reading.lines
+    )
+
+
+def _at_its_goal(progress: Progress) -> Line | None:
+    """The last step, where all who report steps have come to the one total that all know."""
+    goals = {trace.goal for trace in progress.traces}
+    if len(goals) != 1 or None in goals or "%|" in progress.traces[0].last.line.text:
         return None  # a bar that is full can be one epoch or a download
-    at_end = all(trace.last.step + 1 >= (trace.last.total or 0) for trace in progress.traces)
+    at_end = all(trace.last.step + 1 >= (trace.goal or 0) for trace in progress.traces)
     return progress.traces[0].last.line if at_end else None
 
 
-def _ended_badly(progress: Progress, exits: Sequence[Exit]) -> Exit | None:
+def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exit | None:
     """An exit with a code after the last step (or of unknown time)."""
     last = progress.last_time
-    done = _finished(progress)
+    done = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
     for each in exits:
         after = done is not None and each.line.file == done.file and each.line.number > done.number
         if after and each.code in (-9, -15):

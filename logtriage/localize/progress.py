@@ -31,6 +31,11 @@ class Trace:
     def last(self) -> StepPoint:
         return self.points[-1]
 
+    @property
+    def goal(self) -> int | None:
+        """The total that the latest point with a total knows: not every line of a step repeats it."""
+        return next((point.total for point in reversed(self.points) if point.total is not None), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -67,6 +72,16 @@ class Progress:
         if line.rank is not None and any(rank is not None for rank in after):
             return 0
         return min(after.values(), default=0)
+
+    def new_steps_after(self, line: Line) -> int:
+        """As `steps_after`, without lines that only name the last step again, as an evaluation of it does."""
+        repeats = [0]
+        for trace in self.traces:
+            if trace.file == line.file and (line.rank is None or trace.rank in (None, line.rank)):
+                reached = [point.step for point in trace.points if point.line.number <= line.number][-1:]
+                later = [point.step for point in trace.points if point.line.number > line.number]
+                repeats.append(sum(step in reached for step in later))
+        return self.steps_after(line) - max(repeats)
 
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
