@@ -50,7 +50,7 @@ def blame(
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)
-    ranks = _first_ranks(members)
+    ranks = shown = _first_ranks(members)
     told = ""
     if machine and (not ranks or kernel):
         below = _ranks_under(root, candidates, exits, topology, hosts)
@@ -62,8 +62,9 @@ def blame(
         closed = any(
             each.role is Role.SYMPTOM and each.failure_type == "process.killed" for each in candidates
         )
-        own = _ended_by_themselves(exits, topology, others_closed=closed)
+        own = _ended_by_themselves(_likely_ends(exits, members), topology, others_closed=closed)
         ranks = own if len(raised) <= max(1, len(own)) else set()
+        ranks = ranks or _whole_host(len(raised), hosts, topology)
     size = topology.size
     everyone = bool(ranks) and size > 1 and len(ranks) * 2 > size and not (machine and hosts)
     if everyone and len(ranks) < size <= 4 and not _shares_a_program(root):
@@ -78,13 +79,39 @@ def blame(
     if not hosts and machine and len(topology.hosts) == 1:
         hosts = set(topology.hosts)
     if machine and hosts:
-        on_them = {rank for rank in ranks if topology.host_of_rank.get(rank) in (*hosts, None)} or ranks
-        whole = {rank for rank, host in topology.host_of_rank.items() if host in hosts}
-        ranks = on_them if on_them != whole or len(whole) < 4 else set()
+        on_them = {rank for rank in ranks if _is_on(rank, hosts, topology)} or ranks
+        whole = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
+        ranks = on_them if on_them != whole or len(whole) < 4 or shown == whole else set()
     if len(topology.hosts) > 1 and len(hosts) == len(topology.hosts):
         hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Exit]:
+    """The ends that can be those of who wrote the members: told in the same files, and after a traceback
+    with a status instead of a signal.
+    """
+    files = {each.line.file for each in members}
+    near = [each for each in exits if each.line.file in files]
+    ends = near if any(each.rank is not None and each.code not in (0, -15) for each in near) else list(exits)
+    if all(each.record is not None for each in members):
+        return [each for each in ends if each.code > 0 or each.code == -15] or ends
+    return ends
+
+
+def _whole_host(count: int, hosts: set[str], topology: Topology) -> set[int]:
+    """All ranks of the one host on which as many tracebacks were written as it has ranks."""
+    if len(hosts) != 1 or len(topology.hosts) < 2:
+        return set()
+    there = {rank for rank, host in topology.host_of_rank.items() if host in hosts}
+    return there if len(there) == count else set()
+
+
+def _is_on(rank: int, hosts: set[str], topology: Topology) -> bool:
+    """Whether a rank runs on one of the hosts, or where it runs is not known."""
+    host = topology.machine(topology.host_of_rank.get(rank))
+    return host is None or host in hosts
 
 
 def _lost_peer(members: Sequence[Candidate]) -> str | None:
@@ -151,18 +178,12 @@ def _ranks_under(
     topology: Topology,
     hosts: set[str],
 ) -> set[int]:
-    """Ranks that a machine's fault struck: by process id, or by what they showed on that host."""
-    by_pid: set[int] = set()
-    for each in candidates:
-        pid = each.capture("pid")
-        if each.source_role is not SourceRole.KERNEL or (hosts and each.host not in hosts):
-            continue
-        if pid and pid.isdigit():
-            for place in (each.host, None):
-                if (place, int(pid)) in topology.rank_of_pid:
-                    by_pid.add(topology.rank_of_pid[place, int(pid)])
-    if by_pid:
-        return by_pid
+    """Ranks that a machine's fault struck: by process id or GPU, or by what they showed on that host."""
+    for told in (root.causes, candidates):  # what the kernel says of others can be how they were taken down
+        if by_pid := _ranks_of_pids(told, topology, hosts):
+            return by_pid
+    if by_gpu := _ranks_of_gpus(root.causes, topology):
+        return by_gpu
     direct = {each.rank for each in root.causes if each.rank is not None}
     if direct:
         return direct
@@ -175,10 +196,33 @@ def _ranks_under(
         and each.role is Role.CAUSE
         and each.failure_type.startswith(_UNDER_A_MACHINE)
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
-        and (not hosts or topology.host_of_rank.get(each.rank, each.host) in (*hosts, None))
+        and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }
     own = _ended_by_themselves(exits, topology) - waited
     return own if own and own < {each.rank for each in exits if each.rank is not None} else struck or own
+
+
+def _ranks_of_pids(told: Iterable[Candidate], topology: Topology, hosts: set[str]) -> set[int]:
+    found: set[int] = set()
+    for each in told:
+        pid = each.capture("pid")
+        if each.source_role is not SourceRole.KERNEL or (hosts and each.host not in hosts):
+            continue
+        if pid and pid.isdigit():
+            for place in (each.host, None):
+                if (place, int(pid)) in topology.rank_of_pid:
+                    found.add(topology.rank_of_pid[place, int(pid)])
+    return found
+
+
+def _ranks_of_gpus(told: Iterable[Candidate], topology: Topology) -> set[int]:
+    """By the PCI address that a kernel names and NCCL prints of the rank that uses it."""
+    ranks = {(topology.machine(host), bus): rank for (host, bus), rank in topology.rank_of_gpu.items()}
+    found = set()
+    for each in told:
+        if (pci := _PCI.match(each.capture("pci") or "")) and (each.host, pci[2].lower()) in ranks:
+            found.add(ranks[each.host, pci[2].lower()])
+    return found
 
 
 def _ended_by_themselves(

@@ -8,7 +8,7 @@ read, so that pieces of a file can be read apart.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -192,7 +192,8 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
 
 
 def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
-    """Which rank a host's process is: as Ray Train tells, else by the largest communicator it joined."""
+    """Which rank a host's process is: as Ray Train tells, else by the largest communicator it joined or
+    by its own words (`rank 3: saved`), if no other process says the same."""
     told: dict[tuple[str, int], int] = {}
     for head in heads:
         if "world_rank=" in head.message and (match := _RAY_WORKER.search(head.message, 0, 400)):
@@ -210,4 +211,10 @@ def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
             if size > largest.get(key, (0, 0))[0]:
                 largest[key] = (size, int(match[1]))
     world = max((size for size, _ in largest.values()), default=0)
-    return {key: rank for key, (size, rank) in largest.items() if size == world}
+    said: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for head in heads:
+        if head.pid is not None and head.rank is None and (match := RANK_WORD.match(head.message)):
+            said[head.host or "", head.pid].add(int(match[1]))
+    claims = Counter(rank for ranks in said.values() for rank in ranks)
+    own = {key: min(ranks) for key, ranks in said.items() if len(ranks) == 1 and claims[min(ranks)] == 1}
+    return own | {key: rank for key, (size, rank) in largest.items() if size == world}

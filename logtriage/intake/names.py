@@ -99,7 +99,8 @@ _POD_FOLDER = re.compile(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
     r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages|nvidia[-_]smi|nvidia[-_]bug[-_]report"
-    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top|free|df|ps"
+    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
+    r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|journal[-_]kernel|mce|mcelog|edac|ethtool|meminfo|ulimit|rdma|ibv_devinfo"
 )
 _MACHINE_FIRST = re.compile(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")
 _MACHINE_LAST = re.compile(rf"(?i)^(?P<host>.+)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
@@ -272,13 +273,15 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     for pattern in (_MACHINE_FIRST, _MACHINE_LAST):
         if (found := pattern.match(stem)) and _looks_like_host(found["host"]):
             return found["host"]
+    if (found := _MACHINE_FIRST.match(base)) and _HOST_NAME.match(found["host"]):
+        return found["host"]  # syslog.10.1.2.3: the last number is no ending
     if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", suffix) and _looks_like_host(stem):
         return stem
     if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", stem) and _looks_like_host(suffix):
         return suffix  # messages.g1102: what looks like an ending is the machine
     found = LOG_WORD.match(stem)
     inner = found["host"] if found else stem
-    if _HOST_NAME.match(inner) or _FQDN.match(inner):
+    if (_HOST_NAME.match(inner) and not _MANY.match(inner)) or _FQDN.match(inner):
         return inner
     pod_name = re.sub(r"^(?:logs?|stdout|stderr)[-_.]|[-_.](?:logs?|stdout|stderr)$", "", stem)
     pod = POD.match(pod_name)

@@ -13,6 +13,7 @@ _ASSIGNED = re.compile(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to 
 _NAME = re.compile(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
 _NODE = re.compile(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
 _POD = re.compile(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
+_NODE_COLUMN = re.compile(r"\bNODE(?= |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,15 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
         current: str | None = None
+        column: int | None = None  # of `kubectl get pods -o wide`: where the name of the node stands
         for line in reading.lines:
             text = line.text[:2000]
-            if found := _ASSIGNED.search(text):
+            if text.startswith("NAME ") and (head := _NODE_COLUMN.search(text)):
+                column = head.start()
+            elif column is not None and (row := _POD.match(text)) and row["row"]:
+                if cell := text[column:].split():
+                    nodes.setdefault(row["row"], cell[0])
+            elif found := _ASSIGNED.search(text):
                 nodes.setdefault(found["pod"], found["node"])
             elif found := _NAME.match(text):
                 current = found["pod"]

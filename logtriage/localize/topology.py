@@ -7,16 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names
 from logtriage.localize.exits import Exit
+from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, Source, SourceRole
 
-_SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
-
-
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
 _SAYS_HOST = re.compile(
-    r"(?i)\b(?:host(?:name)?|node(?: ?name)?|running on|started on|launched on)[ =:]{1,2}"
+    r"(?i)\b(?:host(?:name)?|node(?: ?name)?|running on|started on|launched on"
+    r"|rank \d{1,6} (?:of|/) ?\d{1,6},? on)[ =:]{1,2}"
     r"(?P<host>(?=[\w.-]*[-\d])[a-z][\w-]*(?:\.[\w-]+)*)\b"
 )
 
@@ -40,6 +40,9 @@ class Topology:
     rank_of_pod: dict[str, int]
     has_tasks: bool  # srun reported the ends of tasks by number
     labelled: frozenset[str]  # files whose lines begin with `[w-3]` and the like
+    host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
+    node_of_pod: dict[str, str]
+    rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
 
     @property
     def size(self) -> int:
@@ -61,7 +64,15 @@ class Topology:
             return int(label[1])
         return named
 
+    def machine(self, host: str | None) -> str | None:
+        """The machine under a pod, or the host itself."""
+        return None if host is None else self.node_of_pod.get(host, host)
+
     def host(self, line: Line, rank: int | None = None) -> str | None:
+        found = self._host(line, rank)
+        return None if found is None else self.host_named.get(found, found)
+
+    def _host(self, line: Line, rank: int | None) -> str | None:
         if rank is not None and rank in self.host_of_rank and _MPI_TAG.search(line.text[:80]):
             return self.host_of_rank[rank]  # mpirun gathers the output of all hosts in one file
         if line.host is None and (said := _NCCL_HOST.search(line.text[:160])) is not None:
@@ -96,6 +107,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     named_hosts: set[str] = set()
     belied: dict[str, int] = {}
     rank_of_file = _global_ranks(scene.sources, exits)
+    aliases = other_names(scene, exits)
     for reading in scene.readings:
         source = reading.source
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
@@ -112,7 +124,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 votes[whole_file][source.host] += 5
         if source.host:
             hosts[source.host] += 1
-        if source.role not in _SPEAKING:
+        if source.role not in SPEAKING:
             continue
         named_hosts.update({line.host for line in reading.lines if line.host})
         for line in reading.lines:
@@ -143,19 +155,25 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for rank, host in _deepspeed_map(scene).items():
         ranks.add(rank)
         votes[rank][host] += 5
+    for count in votes.values():
+        for host in [each for each in count if each in aliases]:
+            count[aliases[host]] += count.pop(host)
     host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
     for host in host_of_rank.values():
         hosts[host] += 1
+    hosts = Counter(aliases.get(host, host) for host in hosts)
     told = (sign.hit.capture("world_size") for sign in scene.context)
     host_of_file = {
-        source.file: source.host for source in scene.sources if source.host and source.host not in _NO_HOSTS
+        source.file: aliases.get(source.host, source.host)
+        for source in scene.sources
+        if source.host and source.host not in NO_HOSTS
     }
     launched = {each.host for each in exits if each.host}
     for file, host in host_of_file.items():  # ft_tg09.out of a host that its launcher calls tg09
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
     for source in scene.sources:  # a file named after a host that other lines know
-        if source.file not in host_of_file and source.role in _SPEAKING:
+        if source.file not in host_of_file and source.role in SPEAKING:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
             if len(named := words & (set(hosts) | named_hosts)) == 1:
                 host_of_file[source.file] = named.pop()
@@ -182,10 +200,35 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         labelled=_labelled(scene),
         number_of_file=belied,
         rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank),
+        host_named=aliases,
+        node_of_pod=gather_pods(scene.readings).node_of_pod,
+        rank_of_gpu=_gpu_ranks(scene),
     )
 
 
-_NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
+_COMMUNICATOR = re.compile(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
+
+
+def _gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
+    """Rank by host and GPU (`3b:00`), of the largest communicator: its ranks are the job's.
+
+    NCCL prints a bus id as domain, bus, device and function in one hexadecimal number.
+    """
+    largest: dict[tuple[str, str], tuple[int, int]] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.host is None or "busId" not in line.text:
+                continue
+            if not (found := _COMMUNICATOR.search(line.text[:1000])):
+                continue
+            number, size = int(found[3], 16), int(found[2])
+            place = (line.host, f"{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}")
+            if size > largest.get(place, (0, 0))[0]:
+                largest[place] = (size, int(found[1]))
+    world = max((size for size, _ in largest.values()), default=0)
+    return {place: rank for place, (size, rank) in largest.items() if size == world}
+
+
 _MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
 _TASK_LABEL = re.compile(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = re.compile(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")

@@ -1,0 +1,60 @@
+"""One machine under several names: what a file is called after, and what its lines or launchers say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from logtriage.localize.exits import Exit
+from logtriage.localize.scene import Scene
+from logtriage.model import SourceRole
+
+SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
+NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
+
+
+def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
+    """Hosts by other names that files give them: dmesg_ml-3.txt of ml-3, node1.log of what its launcher calls
+    gpu-a-02, and a kernel log that lies under the address by which the job knows the machine.
+    """
+    of_files = {source.host for source in scene.sources if source.host} - NO_HOSTS
+    prefixed: dict[str, set[str]] = defaultdict(set)  # by file, the hosts that its lines name as their own
+    for reading in scene.readings:
+        own = reading.source.host
+        hosts = {line.host for line in reading.lines if line.host}
+        prefixed[reading.source.file] = hosts - {own}
+    said: set[str] = set().union(*prefixed.values())
+    named: dict[str, str] = {}
+    for host in of_files:
+        others = (of_files | said) - {host}
+        ends = {each for each in others if len(each) > 2 and host.endswith((f"_{each}", f".{each}"))}
+        if len(ends) == 1:
+            named[host] = ends.pop()
+    reported: dict[str, set[str]] = defaultdict(set)
+    for exit_ in exits:
+        if exit_.host:
+            reported[exit_.line.file].add(exit_.host)
+    told_of: dict[str, set[str]] = defaultdict(set)
+    for source in scene.sources:
+        if source.host in of_files and source.host is not None and source.role in SPEAKING:
+            told_of[source.host] |= reported[source.file] - {source.host}
+    by_machines = {source.host for source in scene.sources if source.role not in SPEAKING}
+    for host, names in told_of.items():
+        if host in by_machines:
+            continue  # its kernel log goes by that name as well
+        elsewhere: set[str] = set().union(*(other for each, other in told_of.items() if each != host))
+        if len(names) == 1 and host not in said and not names & elsewhere:
+            named.setdefault(host, next(iter(names)))
+    spoken = {
+        each
+        for reading in scene.readings
+        if reading.source.role in SPEAKING
+        for each in (reading.source.host, *prefixed[reading.source.file])
+        if each
+    }
+    for source in scene.sources:
+        if source.role is SourceRole.KERNEL and source.host in spoken:
+            for own in prefixed[source.file] - spoken:
+                if len(prefixed[source.file]) == 1:
+                    named.setdefault(own, str(source.host))
+    return {host: name for host, name in named.items() if name not in named}
