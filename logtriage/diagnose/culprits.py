@@ -21,6 +21,7 @@ _OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
+_NUMBERS = re.compile(r"\d+")
 _ADDRESS = re.compile(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _PCI = re.compile(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
@@ -33,12 +34,15 @@ def blame(
     Empty where all ranks of the job show it alike.
     """
     members = root.causes or root.members
+    members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type in VICTIMS_SPEAK:
         lost = _lost_peer(members)
         told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
         return Culprits(hosts=(lost,) if lost else ()), told
     if root.failure_type.startswith("scheduler."):
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
+        if root.failure_type == "scheduler.launch" and (where := _launched_on(members, topology)):
+            return Culprits(hosts=(where,)), f"the launch failed on {where}"
         pods = {
             each.host
             for each in members
@@ -86,6 +90,16 @@ def blame(
         hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _launched_on(members: Sequence[Candidate], topology: Topology) -> str | None:
+    """The one host of several where the program could not be started, or the one with a reason of its own."""
+    told = {each.host: _NUMBERS.sub("", each.title.replace(each.host, "")) for each in members if each.host}
+    counts = Counter(told.values())
+    odd = [host for host, reason in told.items() if counts[reason] == 1]
+    if len(told) == 1 and len(topology.hosts) > 1:
+        return next(iter(told))
+    return odd[0] if len(odd) == 1 and len(told) > 2 else None
 
 
 def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Exit]:

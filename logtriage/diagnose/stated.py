@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from logtriage.diagnose.confidence import confidence
@@ -12,6 +13,9 @@ from logtriage.localize.cascade import Group
 from logtriage.localize.findings import MACHINE_ROLES, Findings
 from logtriage.model import Culprits, Evidence
 from logtriage.rulebank.rule import Role, Strength
+
+
+_NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*")
 
 
 def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
@@ -42,12 +46,21 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
         key=lambda each: (
             order[each.strength],
             bool(culprits.ranks) and each.rank not in culprits.ranks,
+            _is_elsewhere(each, culprits),
             each.rule is None,
             not culprits.ranks and each.rank is not None and each.rank,  # all alike: rank 0 speaks
             each.time is None,
             each.time or 0.0,
         ),
     )
+
+
+def _words(candidate: Candidate) -> str:
+    return _NUMBERS.sub("", candidate.line.message)[:200]
+
+
+def _is_elsewhere(candidate: Candidate, culprits: Culprits) -> bool:
+    return bool(culprits.hosts) and candidate.host not in (*culprits.hosts, None)
 
 
 def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evidence, ...]:
@@ -61,6 +74,7 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
     rest.sort(
         key=lambda each: (
             bool(culprits.ranks) and each.rank not in culprits.ranks,
+            _is_elsewhere(each, culprits),
             each.strength is Strength.HINT,
             each.role is not Role.CAUSE and each.record is not lead.record,
             each.rank or 0,
@@ -73,8 +87,12 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         return each.rule.id if each.rule else None
 
     stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
+    def is_beside(each: Candidate) -> bool:
+        return each.record is lead.record is not None or each.rank == lead.rank is not None
+
     novelties: tuple[Callable[[Candidate], bool], ...] = (
         lambda each: told(each) not in {told(other) for other in chosen},
+        lambda each: is_beside(each) and _words(each) not in {_words(other) for other in chosen},
         lambda each: each.line.file not in {other.line.file for other in chosen},
         lambda each: each.rank not in {other.rank for other in chosen},
         lambda each: each.strength is not Strength.HINT and len(chosen) < 3,

@@ -71,7 +71,7 @@ def gather_candidates(
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
             host = None
-        own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith("kernel.")
+        own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith(("kernel.", "host.reboot"))
         if host is None and sign.source.role is SourceRole.KUBERNETES:
             host = pods.host(sign.line)
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:

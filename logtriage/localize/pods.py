@@ -18,9 +18,13 @@ _NODE_COLUMN = re.compile(r"\bNODE(?= |$)")
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Nodes by pod, and of a `kubectl describe` file the pod that it describes."""
+    """Nodes by pod, and of a `kubectl describe` file the pod that it describes.
+
+    What a row of `kubectl get pods -o wide` says of its pod (OOMKilled, Error) is the pod's, not its node's.
+    """
 
     node_of_pod: dict[str, str]
+    node_of_row: dict[str, str]
     pod_of_file: dict[str, str]
     files: frozenset[str]
 
@@ -39,6 +43,7 @@ class Pods:
 
 def gather_pods(readings: Sequence[Reading]) -> Pods:
     nodes: dict[str, str] = {}
+    rows: dict[str, str] = {}
     described: dict[str, str] = {}
     for reading in readings:
         if reading.source.role is not SourceRole.KUBERNETES:
@@ -51,7 +56,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
                 column = head.start()
             elif column is not None and (row := _POD.match(text)) and row["row"]:
                 if cell := text[column:].split():
-                    nodes.setdefault(row["row"], cell[0])
+                    rows.setdefault(row["row"], cell[0])
             elif found := _ASSIGNED.search(text):
                 nodes.setdefault(found["pod"], found["node"])
             elif found := _NAME.match(text):
@@ -60,4 +65,4 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif current is not None and (found := _NODE.match(text)):
                 nodes.setdefault(current, found["node"])
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
-    return Pods(nodes, described, frozenset(files))
+    return Pods(nodes, rows, described, frozenset(files))

@@ -108,6 +108,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     belied: dict[str, int] = {}
     rank_of_file = _global_ranks(scene.sources, exits)
     aliases = other_names(scene, exits)
+    pods = gather_pods(scene.readings)
     for reading in scene.readings:
         source = reading.source
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
@@ -201,7 +202,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         number_of_file=belied,
         rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank),
         host_named=aliases,
-        node_of_pod=gather_pods(scene.readings).node_of_pod,
+        node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
     )
 
