@@ -11,6 +11,7 @@ from logtriage.artefacts.deposits import Deposits
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.citation import cite
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.indications import indications
 from logtriage.diagnose.story import attempts, chain, summary, timeline
 from logtriage.intake.folder import Inventory
 from logtriage.localize.candidates import Candidate
@@ -24,7 +25,6 @@ from logtriage.report.document import (
     Checkpoint,
     ClockOffsetOut,
     CulpritsOut,
-    Indication,
     Job,
     Mining,
     Symptom,
@@ -36,7 +36,7 @@ from logtriage.report.document import (
     iso_time,
 )
 from logtriage.rulebank.bank import Bank
-from logtriage.rulebank.rule import Mark, Role
+from logtriage.rulebank.rule import Mark
 from logtriage.taxonomy import taxonomy
 
 MOST_SYMPTOMS = 12
@@ -85,15 +85,15 @@ def compose(
         chain=chain(findings, decision),
         collect_next=decision.collect_next,
     )
-    indications = _indications(findings)
+    indicated = indications(findings, decision)
     return Verdict(
         id=_identity(inventory, summaries, bank, findings.deposits),
         tool=Tool(version=logtriage.__version__, rules=bank.version, taxonomy=str(taxonomy().version)),
         job=_job(findings, decision, inventory),
         verdict=body,
         symptoms=_symptoms(decision),
-        indications=indications[:MOST_INDICATIONS],
-        indications_total=len(indications),
+        indications=indicated[:MOST_INDICATIONS],
+        indications_total=len(indicated),
         timeline=timeline(findings, decision),
         attempts=attempts(findings, bank),
         mining=Mining(
@@ -202,19 +202,3 @@ def _symptoms(decision: Decision) -> tuple[Symptom, ...]:
         )
         for group in list(merged.values())[:MOST_SYMPTOMS]
     )
-
-
-def _indications(findings: Findings) -> tuple[Indication, ...]:
-    found: dict[tuple[str, int], Indication] = {}
-    for each in findings.candidates:
-        role = "cause" if each.role is Role.CAUSE and not each.recovered else "symptom"
-        found.setdefault(
-            (each.line.file, each.line.number),
-            Indication(
-                file=each.line.file,
-                line=each.line.number,
-                role="context" if each.recovered else role,  # type: ignore[arg-type]
-                failure_type=each.failure_type,
-            ),
-        )
-    return tuple(found[key] for key in sorted(found))

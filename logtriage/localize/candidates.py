@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import bisect
 import re
 import signal
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.intake.reading import Reading
+from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.topology import Topology
-from logtriage.model import Level, Line, Record, SourceRole
+from logtriage.model import Line, Record, SourceRole
 from logtriage.rulebank.rule import Role, Rule, Strength
+
+__all__ = ["GENERAL_TYPES", "Candidate", "gather_candidates"]
 
 # Files that hold no log of the job: what they contain is context, never a cause.
 _SILENT_ROLES = {SourceRole.ENVIRONMENT, SourceRole.METRICS}
-# A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
-_STOPS_ALL = ("code.", "network.connection", "unknown")
-OUTLIVED_SECONDS = 300.0
-RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
-# Of these a program may write progress lines after the fault and still be ruined by it.
-_OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ def gather_candidates(
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     pods = gather_pods(scene.readings)
     introduced = {reading.source.file: _introduced_ranks(reading) for reading in scene.readings}
-    for sign in _one_a_record(_one_a_line([*scene.causes, *scene.symptoms])):
+    for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
@@ -104,9 +99,7 @@ def gather_candidates(
         candidate = _from_exit(exit_, topology)
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
-    words = _calm_words(scene, topology)
-    found = [_with_outcome(candidate, progress, words) for candidate in found]
-    return [_promoted(candidate, found) for candidate in found]
+    return found
 
 
 _PYTHON_WARNING = re.compile(r"\b[A-Z]\w*Warning: ")
@@ -115,19 +108,14 @@ _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, S
 
 def _weighed(sign: Sign) -> Strength:
     """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
-    if _is_wrapper(sign) or _is_ignored(sign):
-        return Strength.HINT
+    if _is_wrapper(sign) or sign.is_ignored or sign.is_logged:
+        return Strength.HINT  # raised in a finalizer, or caught and logged as a warning
     if sign.raised is None:
         warned = _PYTHON_WARNING.search(sign.text[:600])
         return _WEAKER[sign.rule.strength] if warned else sign.rule.strength
     if sign.rule.strength is Strength.HINT and sign.rule.role is Role.CAUSE:
         return Strength.LIKELY
     return sign.rule.strength
-
-
-def _is_ignored(sign: Sign) -> bool:
-    """Python prints `Exception ignored in: …` for what a finalizer raised, and goes on."""
-    return sign.is_ignored
 
 
 _NO_FAILURE = ("SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration")
@@ -232,7 +220,8 @@ def _introduced_ranks(reading: Reading) -> dict[int, int]:
     ranks: dict[int, int] = {}
     current: tuple[int, int] | None = None
     for line in reading.lines:
-        found = _INTRODUCED.search(line.text[:400])
+        text = line.text[:400]
+        found = _INTRODUCED.search(text) if "terminated with" in text or "world_rank=" in text else None
         if found:
             current = (int(found["rank"] or found["world"]), line.number)
         elif current is not None and line.number - current[1] < 200:
@@ -258,83 +247,6 @@ def _death(rank: int | None, line: Line, progress: Progress) -> float | None:
     return max(known, default=None)
 
 
-def _one_a_line(signs: Sequence[Sign]) -> list[Sign]:
-    """Of several rules on one line, the strongest cause, or else the strongest symptom."""
-    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
-    best: dict[tuple[str, int], Sign] = {}
-    for sign in signs:
-        key = (sign.line.file, sign.line.number)
-        known = best.get(key)
-        if known is None or _precedence(sign, order) < _precedence(known, order):
-            best[key] = sign
-    return list(best.values())
-
-
-def _precedence(sign: Sign, order: dict[Strength, int]) -> tuple[int, bool, bool]:
-    # A symptom rule that is sure of itself beats a general exception rule on the same line.
-    return (
-        order[sign.rule.strength],
-        sign.rule.role is Role.CAUSE and sign.rule.failure_type in GENERAL_TYPES,
-        sign.rule.role is not Role.CAUSE,
-    )
-
-
-GENERAL_TYPES = {
-    "code.runtime", "code.value", "code.type", "code.key", "code.index", "code.assertion", "code.attribute",
-    "code.os_error", "unknown",
-}  # fmt: skip
-
-
-def _one_a_record(signs: Sequence[Sign]) -> list[Sign]:
-    """Of a chained traceback one sign stays a candidate: the one that says most, the first if equal.
-
-    The first exception is the likelier root: later ones were raised while it was handled. But a
-    first link that only says `KeyError` while a later one names a known failure is a failed look-up.
-    """
-    chains: dict[int, list[Sign]] = defaultdict(list)
-    kept: list[Sign] = []
-    for sign in signs:
-        if sign.raised is not None and sign.record is not None:
-            chains[id(sign.record)].append(sign)
-        else:
-            kept.append(sign)
-    for chain in chains.values():
-        chain.sort(key=lambda sign: _chain_order(sign))
-        kept.append(chain[0])
-        kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
-    kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
-    plain_causes: dict[str, list[Sign]] = defaultdict(list)
-    for sign in kept:
-        if sign.raised is None and sign.rule.role is Role.CAUSE and sign.rule.strength is Strength.DEFINITE:
-            plain_causes[sign.line.file].append(sign)
-    return [_demoted(sign) if _explained_below(sign, plain_causes[sign.line.file]) else sign for sign in kept]
-
-
-BELOW_LINES = 10
-
-
-def _explained_below(sign: Sign, causes: Sequence[Sign]) -> bool:
-    """A general exception whose reason is printed right below it, in lines of their own (`causes`)."""
-    if sign.raised is None or sign.rule.failure_type not in GENERAL_TYPES:
-        return False
-    first = bisect.bisect_right(causes, sign.line.number, key=lambda cause: cause.line.number)
-    return any(
-        other.line.number - sign.line.number <= BELOW_LINES and other.line.rank in (None, sign.line.rank)
-        for other in causes[first : first + BELOW_LINES]
-    )
-
-
-def _chain_order(sign: Sign) -> tuple[int, int, int, int]:
-    strength = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}[sign.rule.strength]
-    general = sign.rule.failure_type in GENERAL_TYPES
-    return (sign.rule.role is not Role.CAUSE, strength + general, sign.link, sign.line.number)
-
-
-def _demoted(sign: Sign) -> Sign:
-    rule = replace(sign.rule, role=Role.SYMPTOM)
-    return replace(sign, hit=replace(sign.hit, rule=rule))
-
-
 def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
     rank = exit_.rank
     if rank is None and exit_.pid is not None:
@@ -356,58 +268,3 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
         captures=(("exitcode", str(exit_.code)),),
         source_role=SourceRole.LAUNCHER,
     )
-
-
-def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
-    """An abort is a finding of its own where its rank (or the whole job) shows nothing that led to it."""
-    if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
-        return candidate
-    for other in all_:
-        if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
-            continue
-        if other.failure_type == "collective.timeout":
-            return candidate  # a watchdog's abort
-        if candidate.rank is None or other.rank is None or other.rank == candidate.rank:
-            return candidate
-    return replace(candidate, strength=Strength.LIKELY)
-
-
-def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None], list[float]]:
-    """When each rank wrote something calm (at INFO or DEBUG), by file and rank, in order of time."""
-    words: dict[tuple[str, int | None], list[float]] = defaultdict(list)
-    for reading in scene.readings:
-        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED):
-            for line in reading.lines:
-                if line.time is not None and line.level in (Level.INFO, Level.DEBUG):
-                    words[line.file, topology.rank(line)].append(line.time)
-    return {key: sorted(times) for key, times in words.items()}
-
-
-CALM_LINES = 20  # so many calm lines of a rank …
-CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
-
-
-def _with_outcome(
-    candidate: Candidate, progress: Progress, words: dict[tuple[str, int | None], list[float]]
-) -> Candidate:
-    """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
-    if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
-        return candidate
-    if candidate.source_role in (SourceRole.WORKER, SourceRole.MERGED):
-        last = progress.last_time
-        if (
-            candidate.failure_type.startswith(_STOPS_ALL)
-            and candidate.attempt is None  # the steps of a later attempt say nothing of this one
-            and candidate.time is not None
-            and last is not None
-            and last > candidate.time + OUTLIVED_SECONDS
-        ):
-            return replace(candidate, recovered=True)
-        calm = words.get((candidate.line.file, candidate.rank), []) if candidate.rank is not None else []
-        if candidate.failure_type.startswith(_STOPS_ALL) and candidate.time is not None:
-            later = len(calm) - bisect.bisect_right(calm, candidate.time + CALM_SECONDS)
-            if later >= CALM_LINES:
-                return replace(candidate, recovered=True)
-        survived = progress.steps_after(candidate.line) >= RECOVERED_STEPS
-        return replace(candidate, recovered=True) if survived else candidate
-    return candidate

@@ -121,6 +121,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
     """Whether `cause` can have brought about `effect`: by type, by sureness, and by time."""
     if cause is effect or not cause.causes:
         return False
+    if _broke_off(cause, effect):
+        return True
     if effect.failure_type not in cause.explains and not any(
         name.endswith(".*") and effect.failure_type.startswith(name[:-1]) for name in cause.explains
     ):
@@ -140,6 +142,24 @@ def may_explain(cause: Group, effect: Group) -> bool:
     if began is None or followed is None:
         return True
     return began <= followed + SLACK_SECONDS
+
+
+# Of these a process does not end by itself: others end it, or it only reports.
+_ENDS_NOBODY = ("collective.", "network.", "slow.", "scheduler.", "process.killed", "unknown")
+
+
+def _broke_off(cause: Group, effect: Group) -> bool:
+    """Whether transfers failed because the process at their other end was gone.
+
+    An InfiniBand completion with an error (retries exceeded, flushed) is what a dead peer looks like from the
+    ranks that talked to it, unless a port or a link is reported as well.
+    """
+    if effect.failure_type != "network.infiniband" or effect.sureness == 3 or cause.sureness < 2:
+        return False
+    if cause.failure_type.startswith(_ENDS_NOBODY) or not cause.ranks or cause.ranks & effect.ranks:
+        return False
+    began, followed = cause.first_time, effect.first_time
+    return began is not None and followed is not None and began <= followed
 
 
 @dataclass(frozen=True, slots=True)

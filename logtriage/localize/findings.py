@@ -13,6 +13,7 @@ from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
+from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
 from logtriage.model import ClockOffset, Line, SourceRole
@@ -47,7 +48,9 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     progress = gather(scene)
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
-    candidates = gather_candidates(scene, progress, topology, exits)
+    candidates = survivors(
+        gather_candidates(scene, progress, topology, exits), scene, progress, topology
+    )
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
     final = final_attempt(candidates, scene)

@@ -6,13 +6,14 @@ inside tracebacks only the lines that name an exception (and their messages) cou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
-from logtriage.model import Line, Raised, Record, Source
+from logtriage.model import Level, Line, Raised, Record, Source
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
 from logtriage.rulebank.rule import Mark, Role, Rule
 
@@ -30,6 +31,7 @@ class Sign:
     record: Record | None = None
     text: str = ""  # the part of the line that matched (a segment of it)
     is_ignored: bool = False  # a finalizer raised it, and Python says that it goes on
+    is_logged: bool = False  # a warning introduces it: the program caught it and said so
 
     @property
     def rule(self) -> Rule:
@@ -82,10 +84,12 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
     for reading in readings:
         grouped = scene.records[reading.source.file] = list(records(reading.lines))
         before = ""
-        for record in grouped:
+        neighbours = _neighbours(grouped)
+        for record, (said, next_said) in zip(grouped, neighbours, strict=True):
             naming = _naming_lines(record)
             ignored = before.startswith("Exception ignored in")
             before = record.lines[-1].message.lstrip()
+            logged = naming is not None and _is_logged(said, record.lines[0], next_said)
             for line in record.lines:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
                 if named is None:
@@ -93,11 +97,59 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                 for hit, text in _hits(line, reading.source, matcher, touched):
                     raised, link, links = named
                     shelves[hit.rule.role].append(
-                        Sign(hit, line, reading.source, raised, link, links, record, text, ignored)
+                        Sign(hit, line, reading.source, raised, link, links, record, text, ignored, logged)
                     )
     return scene
 
 
+# What a program says of an error that it caught.
+_CAUGHT = re.compile(
+    r"(?i)\b(?:retry|retries|retrying|attempt|error|fail(?:ed|ure|ing)?|exception|caught|ignor\w+|skipp\w+"
+    r"|fall(?:ing)? ?back|backing off|recover\w*|problem|could not|cannot)\b"
+)
+_CALM = (Level.DEBUG, Level.INFO, Level.WARNING)
+
+
+def _neighbours(grouped: Sequence[Record]) -> list[tuple[Line | None, Line | None]]:
+    """The lines before and after each record by the same writer."""
+    before: list[Line | None] = []
+    last: dict[int | None, Line] = {}
+    for record in grouped:
+        before.append(last.get(record.lines[0].rank))
+        last[record.lines[0].rank] = record.lines[-1]
+    after: list[Line | None] = []
+    last.clear()
+    for record in reversed(grouped):
+        after.append(last.get(record.lines[0].rank))
+        last[record.lines[0].rank] = record.lines[0]
+    return list(zip(before, reversed(after), strict=True))
+
+
+def _is_logged(said: Line | None, header: Line, next_said: Line | None) -> bool:
+    """Whether a traceback that begins at `header` is part of a log record below ERROR.
+
+    `logger.warning("… failed, retrying", exc_info=True)` prints it right below its own line, and the program
+    goes on calmly: what ends a program is not logged as a warning. What PyTorch's hook prints for an
+    exception that nobody caught bears the rank on each line, which a log record does not.
+    """
+    return (
+        said is not None
+        and next_said is not None
+        and said.level in _CALM
+        and next_said.level in _CALM
+        and header.level is None
+        and ".cpp:" not in said.text[:400]
+        and header.number - said.number <= INTRODUCED_LINES
+        and _is_labelled(said) == _is_labelled(header)
+        and _CAUGHT.search(said.message[:600]) is not None
+    )
+
+
+def _is_labelled(line: Line) -> bool:
+    return "[rank" in line.text[: line.text.find(line.message[:40])]
+
+
+INTRODUCED_LINES = 8  # lines of other writers that may stand between in a shared file
 MESSAGE_LINES = 40  # of an exception's message that spans many lines
 
 

@@ -1,0 +1,151 @@
+"""All lines that indicate the failure: what speaks for the cause or follows from it, with its whole text.
+
+A traceback, a native stack, a dump of the kernel or a launcher's table is one thing of many lines, and each
+of them belongs to the failure. What the job survived, and what a machine complained of long before or on
+another host, does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from logtriage.diagnose.decision import Decision
+from logtriage.intake.reading import Reading
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES
+from logtriage.localize.findings import Findings
+from logtriage.model import Line, Record, SourceRole
+from logtriage.report.document import Indication
+from logtriage.rulebank.rule import Role, Strength
+
+BEFORE_SECONDS = 120.0  # clocks differ and messages are flushed late; what is older than that did not follow
+MOST_FOLLOWING = 80  # lines of one writer that may go on with what it said
+
+# Lines by which an error goes on without a frame of its own: NCCL's way up its calls, CUDA's advice, c10's
+# text, and what else a watchdog reports.
+_GOES_ON = re.compile(
+    r"NCCL INFO \S+:\d+ -> -?\d+|CUDA kernel errors might be asynchronously|CUDA_LAUNCH_BLOCKING=1"
+    r"|TORCH_USE_CUDA_DSA|^\s*what\(\):|^terminate called|^Exception raised from|^\s*frame #\d+"
+    r"|^Last error:|^nccl(?:Remote|System|Internal|UnhandledCuda)Error|^Original Traceback"
+    r"|NET/IB ?: Got completion|^\s*NVRM: |ProcessGroup\w+\.cpp:\d+\]"
+)
+_RULE = re.compile(r"^[=\-*]{20,}\s*$")
+_FAILED = re.compile(r"\bFAILED\b")
+MOST_TABLE = 2_000  # lines of a launcher's table of failures
+
+
+def indications(findings: Findings, decision: Decision) -> tuple[Indication, ...]:
+    """The failure-indicating lines of a job, in order of files and lines; none of a job that went well."""
+    if decision.failure_type.startswith("none."):
+        return ()
+    found: dict[tuple[str, int], Indication] = {}
+
+    def add(lines: Iterable[Line], role: str, failure_type: str) -> None:
+        for line in lines:
+            if line.text.strip():
+                found.setdefault(
+                    (line.file, line.number),
+                    Indication(
+                        file=line.file,
+                        line=line.number,
+                        role=role,  # type: ignore[arg-type]
+                        failure_type=failure_type,
+                    ),
+                )
+
+    chosen = [each for each in findings.candidates if _belongs(each, decision)]
+    for each in chosen:
+        add((each.line,), _role(each), each.failure_type)
+    add((each.line for each in decision.evidence), "cause", decision.failure_type)
+    began = _began(decision)
+    ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]
+    add(ended, "symptom", "code.subprocess")
+    by_file: dict[str, list[Candidate]] = {}
+    for each in chosen:
+        by_file.setdefault(each.line.file, []).append(each)
+    for reading in findings.scene.readings:
+        file = reading.source.file
+        if file in by_file:
+            whole = _Whole(reading, findings.scene.records.get(file, ()))
+            for each in by_file[file]:
+                add(whole.around(each.line), _role(each), each.failure_type)
+            add(_tables(reading.lines), "symptom", "code.subprocess")
+    return tuple(found[key] for key in sorted(found))
+
+
+def _role(candidate: Candidate) -> str:
+    return "cause" if candidate.role is Role.CAUSE else "symptom"
+
+
+def _belongs(candidate: Candidate, decision: Decision) -> bool:
+    """Whether a candidate is part of this failure: survived, weak and old ones are not."""
+    if candidate.recovered:
+        return False
+    is_recent = _is_recent(candidate.time, _began(decision))
+    if candidate.failure_type == decision.failure_type:
+        return is_recent or candidate.strength is not Strength.HINT
+    if candidate.role is not Role.CAUSE:
+        blamed = decision.culprits.hosts
+        elsewhere = bool(blamed) and candidate.host is not None and candidate.host not in blamed
+        return is_recent and not (elsewhere and candidate.source_role is SourceRole.KERNEL)
+    return is_recent and (candidate.strength is not Strength.HINT or candidate.failure_type in CONSEQUENCES)
+
+
+def _is_recent(time: float | None, began: float | None) -> bool:
+    return time is None or began is None or time >= began - BEFORE_SECONDS
+
+
+def _began(decision: Decision) -> float | None:
+    times = [each.line.time for each in decision.evidence if each.line.time is not None]
+    if decision.root is not None and decision.root.time is not None:
+        times.append(decision.root.time)
+    return min(times, default=None)
+
+
+class _Whole:
+    """One file's lines and records, to find all that belongs to a line."""
+
+    def __init__(self, reading: Reading, records: Sequence[Record]) -> None:
+        self._record: dict[int, Record] = {}
+        for record in records:
+            if record.kind != "line":
+                self._record.update({line.number: record for line in record.lines})
+        self._of_rank: dict[int | None, list[Line]] = {}
+        self._place: dict[int, int] = {}
+        for line in reading.lines:
+            same = self._of_rank.setdefault(line.rank, [])
+            self._place[line.number] = len(same)
+            same.append(line)
+
+    def around(self, line: Line) -> Iterator[Line]:
+        """The lines of its record, and those by which the same writer went on with it."""
+        record = self._record.get(line.number)
+        if record is not None:
+            yield from record.lines
+            line = record.lines[-1]
+        same = self._of_rank.get(line.rank, [])
+        start = self._place.get(line.number, len(same)) + 1
+        for following in same[start : start + MOST_FOLLOWING]:
+            record = self._record.get(following.number)
+            if not following.message.strip():
+                continue
+            if record is None and _GOES_ON.search(following.message[:400]) is None:
+                return
+            yield following
+
+
+def _tables(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines of torchrun's tables of failed processes, ruled above and below."""
+    begin: int | None = None
+    for index, line in enumerate(lines):
+        if begin is not None and index - begin > MOST_TABLE:
+            begin = None
+        if not _RULE.match(line.message):
+            continue
+        if begin is None:
+            if index + 1 < len(lines) and _FAILED.search(lines[index + 1].message[:400]):
+                begin = index
+        elif line.message.strip() == lines[begin].message.strip():
+            yield from lines[begin : index + 1]
+            begin = None

@@ -1,0 +1,88 @@
+"""Of several signs on one line, or in one chained traceback, the one that speaks."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from logtriage.localize.scene import Sign
+from logtriage.rulebank.rule import Role, Strength
+
+
+def one_a_line(signs: Sequence[Sign]) -> list[Sign]:
+    """Of several rules on one line, the strongest cause, or else the strongest symptom."""
+    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
+    best: dict[tuple[str, int], Sign] = {}
+    for sign in signs:
+        key = (sign.line.file, sign.line.number)
+        known = best.get(key)
+        if known is None or _precedence(sign, order) < _precedence(known, order):
+            best[key] = sign
+    return list(best.values())
+
+
+def _precedence(sign: Sign, order: dict[Strength, int]) -> tuple[int, bool, bool]:
+    # A symptom rule that is sure of itself beats a general exception rule on the same line.
+    return (
+        order[sign.rule.strength],
+        sign.rule.role is Role.CAUSE and sign.rule.failure_type in GENERAL_TYPES,
+        sign.rule.role is not Role.CAUSE,
+    )
+
+
+GENERAL_TYPES = {
+    "code.runtime", "code.value", "code.type", "code.key", "code.index", "code.assertion", "code.attribute",
+    "code.os_error", "unknown",
+}  # fmt: skip
+
+
+def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
+    """Of a chained traceback one sign stays a candidate: the one that says most, the first if equal.
+
+    The first exception is the likelier root: later ones were raised while it was handled. But a
+    first link that only says `KeyError` while a later one names a known failure is a failed look-up.
+    """
+    chains: dict[int, list[Sign]] = defaultdict(list)
+    kept: list[Sign] = []
+    for sign in signs:
+        if sign.raised is not None and sign.record is not None:
+            chains[id(sign.record)].append(sign)
+        else:
+            kept.append(sign)
+    for chain in chains.values():
+        chain.sort(key=lambda sign: _chain_order(sign))
+        kept.append(chain[0])
+        kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
+    kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
+    plain_causes: dict[str, list[Sign]] = defaultdict(list)
+    for sign in kept:
+        if sign.raised is None and sign.rule.role is Role.CAUSE and sign.rule.strength is Strength.DEFINITE:
+            plain_causes[sign.line.file].append(sign)
+    return [_demoted(sign) if _explained_below(sign, plain_causes[sign.line.file]) else sign for sign in kept]
+
+
+BELOW_LINES = 10
+
+
+def _explained_below(sign: Sign, causes: Sequence[Sign]) -> bool:
+    """A general exception whose reason is printed right below it, in lines of their own (`causes`)."""
+    if sign.raised is None or sign.rule.failure_type not in GENERAL_TYPES:
+        return False
+    first = bisect.bisect_right(causes, sign.line.number, key=lambda cause: cause.line.number)
+    return any(
+        other.line.number - sign.line.number <= BELOW_LINES and other.line.rank in (None, sign.line.rank)
+        for other in causes[first : first + BELOW_LINES]
+    )
+
+
+def _chain_order(sign: Sign) -> tuple[int, int, int, int]:
+    strength = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}[sign.rule.strength]
+    general = sign.rule.failure_type in GENERAL_TYPES
+    return (sign.rule.role is not Role.CAUSE, strength + general, sign.link, sign.line.number)
+
+
+def _demoted(sign: Sign) -> Sign:
+    rule = replace(sign.rule, role=Role.SYMPTOM)
+    return replace(sign, hit=replace(sign.hit, rule=rule))

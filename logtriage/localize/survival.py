@@ -1,0 +1,141 @@
+"""What its writer survived: an error after which the same rank went on is no cause of the job's end."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.progress import Progress
+from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
+from logtriage.model import Level, Line, SourceRole
+from logtriage.rulebank.rule import Role, Strength
+
+# A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
+_STOPS_ALL = ("code.", "network.connection", "unknown")
+OUTLIVED_SECONDS = 300.0
+RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
+# Of these a program may write progress lines after the fault and still be ruined by it.
+_OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
+CALM_LINES = 20  # so many calm lines of a rank …
+CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
+SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
+AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
+
+_SUCCEEDED = re.compile(
+    r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
+    r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
+    r"|\b(?:succeeded|recovered|reconnected|re-?established)\b[^.;]{0,60}\b(?:retr(?:y|ies)|attempts?|tries|after)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """What each rank did later: by file and rank, in order of time or of place."""
+
+    words: dict[tuple[str, int | None], list[float]]  # times of calm lines
+    lines: dict[tuple[str, int | None], list[Line]]
+    gave_up: dict[int, float]  # when a rank's watchdog last complained, where some ranks did not complain
+
+
+def survivors(
+    candidates: Sequence[Candidate], scene: Scene, progress: Progress, topology: Topology
+) -> list[Candidate]:
+    """The candidates, with those marked `recovered` that their writers survived."""
+    afterwards = Afterwards(
+        _calm_words(scene, topology), _said_after(candidates, scene), _gave_up(candidates, topology)
+    )
+    found = [_with_outcome(candidate, progress, afterwards) for candidate in candidates]
+    return [_promoted(candidate, found) for candidate in found]
+
+
+def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:
+    """The lines of the files in which some candidate ends with an exception, by file and line's own rank."""
+    wanted = {each.line.file for each in candidates if each.failure_type.startswith(_STOPS_ALL)}
+    lines: dict[tuple[str, int | None], list[Line]] = defaultdict(list)
+    for reading in scene.readings:
+        if reading.source.file in wanted:
+            for line in reading.lines:
+                lines[line.file, line.rank].append(line)
+    return lines
+
+
+def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, float]:
+    """The ranks that waited in vain for others, by the time of their last complaint.
+
+    Empty where all ranks complain, or most do not: then a complaint tells nothing of who was alive.
+    """
+    times: dict[int, float] = {}
+    for each in candidates:
+        if each.failure_type == "collective.timeout" and each.rank is not None and each.time is not None:
+            times[each.rank] = max(times.get(each.rank, each.time), each.time)
+    silent = topology.size - len(times)
+    return times if 0 < silent * 3 <= topology.size else {}
+
+
+def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
+    """An abort is a finding of its own where its rank (or the whole job) shows nothing that led to it."""
+    if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
+        return candidate
+    for other in all_:
+        if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
+            continue
+        if other.failure_type == "collective.timeout":
+            return candidate  # a watchdog's abort
+        if candidate.rank is None or other.rank is None or other.rank == candidate.rank:
+            return candidate
+    return replace(candidate, strength=Strength.LIKELY)
+
+
+def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None], list[float]]:
+    """When each rank wrote something calm (at INFO or DEBUG), by file and rank, in order of time."""
+    words: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+    for reading in scene.readings:
+        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED):
+            for line in reading.lines:
+                if line.time is not None and line.level in (Level.INFO, Level.DEBUG):
+                    words[line.file, topology.rank(line)].append(line.time)
+    return {key: sorted(times) for key, times in words.items()}
+
+
+def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> Candidate:
+    """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
+    if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
+        return candidate
+    if candidate.source_role not in (SourceRole.WORKER, SourceRole.MERGED):
+        return candidate
+    stops = candidate.failure_type.startswith(_STOPS_ALL)
+    if (stops and _was_outlived(candidate, progress, afterwards)) or (
+        progress.steps_after(candidate.line) >= RECOVERED_STEPS
+    ):
+        return replace(candidate, recovered=True)
+    return candidate
+
+
+def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> bool:
+    """Whether what would have stopped the job did not stop this rank, or any."""
+    if _went_well(candidate, afterwards):
+        return True
+    if candidate.time is None:
+        return False
+    last = progress.last_time
+    # The steps of a later attempt say nothing of this one.
+    if candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS:
+        return True
+    if candidate.rank is None:
+        return False
+    calm = afterwards.words.get((candidate.line.file, candidate.rank), [])
+    if len(calm) - bisect.bisect_right(calm, candidate.time + CALM_SECONDS) >= CALM_LINES:
+        return True
+    return afterwards.gave_up.get(candidate.rank, candidate.time) > candidate.time + AWAKE_SECONDS
+
+
+def _went_well(candidate: Candidate, afterwards: Afterwards) -> bool:
+    """Whether the writer says soon after that a further try succeeded."""
+    lines = afterwards.lines.get((candidate.line.file, candidate.line.rank), [])
+    first = bisect.bisect_right(lines, candidate.line.number, key=lambda line: line.number)
+    return any(_SUCCEEDED.search(line.message[:400]) for line in lines[first : first + SUCCESS_LINES])
