@@ -37,6 +37,9 @@ class Settings(BaseModel):
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite in data_dir")
     chroma_url: str = Field(default="", description="URL of a Chroma server; empty: embedded")
     embedding: str = Field(default="auto", description="auto | lexical | minilm | endpoint")
+    embedding_url: str = Field(default="", description="OpenAI-compatible endpoint of embeddings")
+    embedding_model: str = Field(default="", description="its name at that endpoint")
+    embedding_api_key: SecretStr = Field(default=SecretStr(""), description="where that endpoint wants a key")
     no_history: bool = Field(default=False, description="keep no verdicts")
     promote_after: int = Field(default=2, ge=1, description="agreeing jobs until a rule on trial has a say")
 
