@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from logtriage.apps import cli_loop, cli_model, cli_rules
+from logtriage.apps import cli_loop, cli_memory, cli_model, cli_rules
 from logtriage.apps.console import answer, answer_with, complain, progress_shown
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_rules.app, name="rules")
-for command in (cli_loop.confirm, cli_loop.correct, cli_loop.history):
+app.add_typer(cli_memory.app, name="memory")
+for command in (cli_loop.confirm, cli_loop.correct, cli_loop.history, cli_memory.similar):
     app.command()(command)
 
 Paths = Annotated[
