@@ -49,9 +49,9 @@ def show(number: DiagnosisId) -> None:
 
 
 def _show(each: Diagnosis) -> None:
+    instead = "" if each.told == each.failure_type else f" (the verdict said {each.told})"
     facts = {
-        "type": each.failure_type
-        + ("" if each.told == each.failure_type else f" (the verdict said {each.told})"),
+        "type": each.failure_type + instead,
         "title": each.title,
         "by": f"{each.author}, {each.at}",
         "verdict": each.verdict_id,

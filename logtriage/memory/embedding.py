@@ -53,7 +53,8 @@ def chosen_embedding(setting: str, *, url: str = "", model: str = "", key: str =
 def lexical(text: str) -> Vector:
     """Words and pairs of neighbours, each hashed to a place and a sign.
 
-    Feature hashing after Weinberger et al., ICML'09. Counts are damped by a logarithm. Identifiers count as a whole and by their parts.
+    Feature hashing after Weinberger et al., ICML'09. Counts are damped by a logarithm. Identifiers count as a
+    whole and by their parts.
     """
     counts: Counter[str] = Counter()
     for line in text.lower().split("\n"):
