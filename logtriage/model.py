@@ -59,7 +59,6 @@ class ArtefactKind(StrEnum):
 
     FLIGHT_RECORDER = "flight recorder dump"
     STACKS = "stack dump"
-    ERROR_FILE = "error file"  # what torchelastic's @record wrote of an exception
     RAS = "NCCL RAS report"
 
 

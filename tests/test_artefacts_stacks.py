@@ -17,7 +17,7 @@ from recordings import a_job
 from scenes import of_rank, reading
 
 from logtriage import triage
-from logtriage.artefacts import stack_files
+from logtriage.artefacts import tails
 from logtriage.artefacts.stack_text import StackDump, parse_stacks
 from logtriage.artefacts.stacks import Process, StackComparison, Stand, compare_stacks
 from logtriage.intake.folder import discover
@@ -400,7 +400,7 @@ def test_no_lines_end_the_reading(lines: list[str]) -> None:
 
 
 def test_a_long_log_is_read_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack_files, "TAIL_BYTES", 32 << 10)
+    monkeypatch.setattr(tails, "TAIL_BYTES", 32 << 10)
     noise = "2026-09-21 14:00:00 a line of a log that says nothing at all, again and again\n" * 3000
     files = {
         f"rank{n}.log": noise * (n == 0) + spy(n, IN_LOADER if n == 2 else IN_ALL_REDUCE) for n in range(3)

@@ -10,9 +10,11 @@ from pathlib import Path
 from logtriage.artefacts.comparison import Comparison
 from logtriage.artefacts.flight_recorder import compare
 from logtriage.artefacts.pickles import PickleFault
+from logtriage.artefacts.ras import RasFinding, RasReport, judge_reports, ras_json, ras_reports
 from logtriage.artefacts.recording import Recording, RecordingFault, entry_place, read_recording
 from logtriage.artefacts.stack_files import read_stacks
 from logtriage.artefacts.stack_text import StackDump
+from logtriage.artefacts.tails import lines_of, read_tail
 from logtriage.intake.streams import StreamFault, stream
 from logtriage.model import Artefact, ArtefactKind, Evidence, Line, Source, Unreadable
 
@@ -25,7 +27,7 @@ class Deposits:
     """`comparison` is what the flight recordings show together; `ranks` are all that they know of.
 
     `cited` are lines of dumps that are text and say it; a pickle has no lines to cite. `stacks` are all stack
-    dumps in the order of files and lines.
+    dumps in the order of files and lines. `ras` is what NCCL's own reports show.
     `digest` is of all bytes that were read, in order; `left_out` says in words what was not.
     """
 
@@ -33,6 +35,7 @@ class Deposits:
     ranks: frozenset[int]
     cited: tuple[Evidence, ...]
     stacks: tuple[StackDump, ...]
+    ras: RasFinding | None
     unreadable: tuple[Unreadable, ...]
     digest: str
     left_out: tuple[str, ...] = ()
@@ -48,9 +51,12 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     spare = JOB_BYTES
     unread = 0
     stacks: list[StackDump] = []
+    reports: list[RasReport] = []
     for artefact in artefacts:
         if artefact.kind is ArtefactKind.STACKS:
             stacks += read_stacks(root, artefact.source)
+        if artefact.kind is ArtefactKind.RAS:
+            reports += _ras(root, artefact.source)
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER:
             continue
         file = artefact.source.file
@@ -73,6 +79,7 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         comparison=comparison,
         cited=_cited(root, artefacts, comparison) if comparison else (),
         stacks=tuple(stacks),
+        ras=judge_reports(reports),
         ranks=frozenset(
             {each.rank for each in recordings}
             | {rank for each in recordings for group in each.groups.values() for rank in group.ranks}
@@ -81,6 +88,15 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         digest=digest.hexdigest(),
         left_out=left_out,
     )
+
+
+def _ras(root: Path, source: Source) -> list[RasReport]:
+    tail = read_tail(root, source)
+    lines = list(lines_of(tail, source))
+    if tail.is_whole and tail.data.lstrip()[:1] == b"{":
+        first = next((line for line in lines if "communicators" in line.text), None)
+        return ras_json(tail.data, first) if first else []
+    return ras_reports(lines)
 
 
 LONGEST_CITED = 2000  # characters of a line that is cited: a dump is often one line

@@ -9,41 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.artefacts.stack_text import MOST_SPOTS, MOST_THREADS, Spot, StackDump, Thread, parse_stacks
-from logtriage.intake.layout import learn_layout
-from logtriage.intake.lines import LineReader
-from logtriage.intake.streams import StreamFault, stream
+from logtriage.artefacts.tails import lines_of, read_tail
 from logtriage.model import Line, Source
-
-# Of a long log its end is read: a process is dumped when it hangs.
-TAIL_BYTES = 4 << 20
-SAMPLE_BYTES = 64 << 10
 
 
 def read_stacks(root: Path, source: Source) -> list[StackDump]:
-    """The dumps of one file in its order; of a file beyond TAIL_BYTES those near its end."""
-    tail, offset, number = _tail(root, source)
-    if tail.lstrip()[:1] == b"[" and b'"os_thread_id"' in tail[:SAMPLE_BYTES] and offset == 0:
-        return _json_dumps(tail, source)
-    layout = learn_layout(source, [tail[:SAMPLE_BYTES], tail[-SAMPLE_BYTES:]], year=None)
-    lines = LineReader(source, layout).read_block(tail, number, offset)
-    return list(parse_stacks(lines))
-
-
-def _tail(root: Path, source: Source) -> tuple[bytes, int, int]:
-    """(the last whole lines of a file, their offset, the number of the first)."""
-    kept = b""
-    offset, number = 0, 1
-    try:
-        for chunk in stream(root, source):
-            kept += chunk
-            if len(kept) > 2 * TAIL_BYTES:
-                cut = kept.find(b"\n", len(kept) - TAIL_BYTES) + 1 or len(kept) - TAIL_BYTES
-                number += kept.count(b"\n", 0, cut)
-                offset += cut
-                kept = kept[cut:]
-    except StreamFault:
-        pass  # said elsewhere; what was readable is here
-    return kept, offset, number
+    """The dumps of one file in its order; of a long file those near its end."""
+    tail = read_tail(root, source)
+    if tail.is_whole and tail.data.lstrip()[:1] == b"[" and b'"os_thread_id"' in tail.data:
+        return _json_dumps(tail.data, source)
+    return list(parse_stacks(lines_of(tail, source)))
 
 
 def _json_dumps(data: bytes, source: Source) -> list[StackDump]:

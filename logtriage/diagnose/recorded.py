@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logtriage.artefacts.comparison import PROGRAM_FAULTS, Comparison, Fault
+from logtriage.artefacts.ras import RasFinding
 from logtriage.artefacts.stacks import StackComparison, Stand
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.stacked import odd_stacks, stack_evidence
+from logtriage.diagnose.stacked import odd_stacks, ras_evidence, ras_ranks, stack_evidence
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import Suspects
@@ -48,7 +49,9 @@ def recorded_suspects(findings: Findings) -> Suspects | None:
     if stood is not None and stood.stand is not Stand.OTHER_COLLECTIVE and (ranks := _ranks(stood)):
         return Suspects(ranks, f"held the others up: by their stacks, {stood.told}")
     if found is None or not found.ranks:
-        return None
+        ras = _ras(findings)
+        ranks = ras_ranks(ras, findings) if ras else ()
+        return Suspects(ranks, f"is behind: {ras.told}") if ras and ranks else None
     return Suspects(found.ranks, f"held the others up; by their flight recordings, {found.told}")
 
 
@@ -70,8 +73,11 @@ def recorded_alone(findings: Findings, root: Group | None) -> Decision | None:
     outcome = findings.outcome
     if found is not None and found.fault is Fault.JOINED and (root or findings.progress.traces):
         found = None  # every running job has open operations
-    if (found is None and stood is None) or outcome.kind == "completed":
+    if outcome.kind == "completed":
         return None
+    if found is None and stood is None:
+        ras = _ras(findings)
+        return _by_ras(findings, ras) if ras is not None and ras.is_sure else None
     by_stacks = stood is not None and (found is None or found.fault not in PROGRAM_FAULTS)
     ranks = _ranks(stood) if stood is not None and by_stacks else found.ranks if found else ()
     words = [
@@ -131,6 +137,27 @@ def _by_stacks(findings: Findings, stood: StackComparison, kind: str, root: Grou
     )
 
 
+def _ras(findings: Findings) -> RasFinding | None:
+    return findings.deposits.ras if findings.deposits else None
+
+
+def _by_ras(findings: Findings, ras: RasFinding) -> Decision:
+    ranks = ras_ranks(ras, findings)
+    hosts = {each.host for each in ras.peers if each.host is not None}
+    gpus = {each.gpu for each in ras.peers if each.gpu is not None}
+    named = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}" if ranks else "a process"
+    return Decision(
+        failure_type="collective.timeout",
+        title=f"By NCCL's own report the collectives wait for {named}",
+        confidence=0.7,
+        culprits=Culprits(ranks=ranks, hosts=tuple(sorted(hosts)), gpus=tuple(sorted(gpus))),
+        evidence=ras_evidence(ras),
+        decided_by="localisation",
+        why=ras.told,
+        outcome="failed",
+    )
+
+
 _BY_STACKS = {Stand.OUTSIDE: 0.8, Stand.OTHER_COLLECTIVE: 0.72, Stand.ELSEWHERE: 0.68}
 
 
@@ -149,7 +176,10 @@ def dump_lines(findings: Findings) -> tuple[Evidence, ...]:
     stood = odd_stacks(findings)
     if stood is not None:
         return stack_evidence(stood)
-    return findings.deposits.cited if findings.deposits else ()
+    if findings.deposits is None:
+        return ()
+    ras = _ras(findings)
+    return findings.deposits.cited or (ras_evidence(ras) if ras else ())
 
 
 def beside_recordings(findings: Findings) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logtriage.artefacts.ras import RasFinding
 from logtriage.artefacts.stack_text import StackDump
 from logtriage.artefacts.stacks import Process, StackComparison, compare_stacks
 from logtriage.localize.findings import Findings
@@ -44,3 +45,19 @@ def stack_evidence(found: StackComparison) -> tuple[Evidence, ...]:
         Evidence(found.there.line, f"{odd} stands here"),
         Evidence(found.usual.line, f"{others} and most others stand here"),
     )
+
+
+def ras_ranks(found: RasFinding, findings: Findings) -> tuple[int, ...]:
+    """The job's ranks of the processes that NCCL's report names, by process id where the logs know it."""
+    pids = findings.topology.rank_of_pid
+    ranks = set()
+    for peer in found.peers:
+        rank = pids.get((peer.host, peer.pid), pids.get((None, peer.pid))) if peer.pid is not None else None
+        rank = peer.rank if rank is None else rank
+        if rank is not None:
+            ranks.add(rank)
+    return tuple(sorted(ranks))
+
+
+def ras_evidence(found: RasFinding) -> tuple[Evidence, ...]:
+    return tuple(Evidence(line, found.told) for line in found.lines)

@@ -17,6 +17,10 @@ _STACKS = re.compile(
 )
 _STACK_WORDS = (b"recent call first", b"Thread ", b"Process ", b"#0 ", b'"os_thread_id"')
 
+_RAS_WORDS = (
+    b"Communicator ranks have different ", b"Missing communicator data from ", b"via the RAS network",
+)  # fmt: skip
+
 
 def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
     """The kind of dump that a file is or holds, or None for most files.
@@ -26,11 +30,10 @@ def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
     start = head[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"\x80" or start[:3] in (b"(dp", b"(d\n"):  # a pickle, of protocol 2 to 5 or 0
         return ArtefactKind.FLIGHT_RECORDER if any(key in head for key in _RECORDER_KEYS) else None
-    if start[:1] == b"{":
-        if sum(key in head for key in _JSON_KEYS) >= 2:
-            return ArtefactKind.FLIGHT_RECORDER
-        if b'"py_callstack"' in head:
-            return ArtefactKind.ERROR_FILE
+    if start[:1] == b"{" and sum(key in head for key in _JSON_KEYS) >= 2:
+        return ArtefactKind.FLIGHT_RECORDER
+    if b'"communicators_count"' in head or any(word in part for part in (head, tail) for word in _RAS_WORDS):
+        return ArtefactKind.RAS
     for part in (head, tail):
         if any(word in part for word in _STACK_WORDS) and _STACKS.search(part):
             return ArtefactKind.STACKS

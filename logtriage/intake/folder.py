@@ -254,7 +254,7 @@ def _judge(
         role = content_role(file, head + b"\n" + tail if tail else head)
         if partial and role is SourceRole.ENVIRONMENT and head.lstrip()[:1] not in (b"{", b"["):
             role = None  # a log may begin with pages of settings
-        if artefact in (ArtefactKind.FLIGHT_RECORDER, ArtefactKind.ERROR_FILE):
+        if artefact is ArtefactKind.FLIGHT_RECORDER:
             role = SourceRole.ENVIRONMENT  # its own reader knows what it says
         found.texts.append(_Found(file, size, role, artefact))
     elif _named_as_log(file):

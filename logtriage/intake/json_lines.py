@@ -62,6 +62,8 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
         return None
     if not isinstance(fields, dict):
         return None
+    if isinstance(fields.get("message"), dict):
+        fields = _error_file(fields)
     flat = fields if _NESTED_SET.isdisjoint(fields) else _flattened(fields)
     used: set[str] = set()
     message = _texts(flat, _MESSAGES, used, first_only=True)
@@ -96,6 +98,16 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
             if key not in used and isinstance(value, str | int | float) and len(str(value)[:501]) <= 500
         )
     return record
+
+
+def _error_file(fields: dict[str, Any]) -> dict[str, Any]:
+    """torchelastic's error file, `{"message": {"message": …, "extraInfo": …}}`, fields side by side."""
+    inner = fields["message"]
+    extra = inner.get("extraInfo")
+    flat = {**fields, "message": inner.get("message")}
+    if isinstance(extra, dict):
+        flat |= {"traceback": extra.get("py_callstack"), "timestamp": extra.get("timestamp")}
+    return flat
 
 
 def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
