@@ -15,8 +15,6 @@ from logtriage.report.visible import visible
 if TYPE_CHECKING:
     from logtriage.memory.incidents import Index
     from logtriage.memory.ledger import Diagnosis
-    from logtriage.report.document import Verdict
-
 app = typer.Typer(help="Confirmed diagnoses: look at them, share them, forget them.", rich_markup_mode=None)
 
 DiagnosisId = Annotated[int, typer.Argument(metavar="N", help="The number of a diagnosis.")]
@@ -171,35 +169,45 @@ def similar(
     count: Annotated[int, typer.Option(min=1, max=50, help="Show the N nearest.")] = 5,
 ) -> None:
     """The confirmed diagnoses that a job is most like, with what helped then."""
-    from logtriage.memory.incidents import DIAGNOSES, IndexFault, diagnosis_texts, verdict_text
+    from logtriage.memory.incidents import IndexFault, similar_diagnoses
 
-    verdict = _verdict(paths)
+    lines = _telling(paths)
     with opened_ledger() as ledger:
-        texts, diagnoses = diagnosis_texts(ledger)
-    if not texts:
-        complain("no diagnosis was confirmed yet (logtriage confirm ID, logtriage correct ID --type TYPE)")
-        return
-    try:
-        found = _index().nearest(DIAGNOSES, texts, verdict_text(verdict), count)
-    except IndexFault as fault:
-        complain(str(fault))
-        raise typer.Exit(1) from None
-    for near in found:
-        each = diagnoses[near.id]
-        answer(f"{near.likeness:4.0%}  {each.failure_type}  {visible(each.title, 200)}\n")
+        if not ledger.diagnoses():
+            complain(
+                "no diagnosis was confirmed yet (logtriage confirm ID, logtriage correct ID --type TYPE)"
+            )
+            return
+        try:
+            found = similar_diagnoses(lines, ledger, _index(), count)
+        except IndexFault as fault:
+            complain(str(fault))
+            raise typer.Exit(1) from None
+    for likeness, each in found:
+        answer(f"{likeness:4.0%}  {each.failure_type}  {visible(each.title, 200)}\n")
         answer(f"      diagnosis {each.id}, by {visible(each.author, 60)}, {each.at}\n")
         if each.mitigation:
             answer(f"      helped: {visible(each.mitigation, 300)}\n")
 
 
-def _verdict(paths: list[str]) -> Verdict:
+def _telling(paths: list[str]) -> list[str]:
+    """The lines that a job is compared by: those of its verdict, or where that is unsure, what looks faulty."""
     from logtriage import pipeline
+    from logtriage.memory.evidence import closely_read, telling_lines
+    from logtriage.memory.incidents import accuses, verdict_lines
     from logtriage.memory.verdicts import kept_verdict
+    from logtriage.rulebank.bank import load_bank
+    from logtriage.rulebank.matcher import Matcher
     from logtriage.settings import load_settings
 
     if len(paths) == 1 and paths[0].startswith("v-") and not Path(paths[0]).exists():
         try:
-            return kept_verdict(paths[0], load_settings().data_dir).verdict
+            kept = kept_verdict(paths[0], load_settings().data_dir)
         except KeyError as missing:
             raise typer.BadParameter(str(missing.args[0])) from None
-    return pipeline.triage(paths, offline=True)
+        verdict, paths = kept.verdict, list(kept.paths)
+    else:
+        verdict = pipeline.triage(paths, offline=True)
+    if accuses(verdict):
+        return verdict_lines(verdict)
+    return telling_lines(closely_read(paths), Matcher(load_bank()))

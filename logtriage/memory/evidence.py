@@ -17,6 +17,7 @@ from logtriage.memory.ledger import Cited
 from logtriage.memory.wording import patterns, vocabulary
 from logtriage.mining.masks import mask
 from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
+from logtriage.redaction import Redaction
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Role, Strength
 
@@ -145,6 +146,11 @@ def _witness(
     )
 
 
+def without_secrets(text: str) -> str:
+    """The text as it may be shared: in the place of each secret a word with a digit, which a pattern leaves open."""
+    return re.sub(r"<(?:secret|email|user)-(\d+)>", r"redacted\1", Redaction().redact(text))
+
+
 def cited_witness(text: str, file: str, number: int) -> Witness:
     """A line that a verdict cites, where the logs are not there any more."""
     parts = tuple(part for part in segments(plain(text.encode("utf-8", "surrogatepass"))) if part.strip())
@@ -208,31 +214,46 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
     mere consequence or as a fault of its own, and what stands in the log again and again, is not taken. Of
     equals the earliest.
     """
-    inventory = discover(list(paths))
-    sources = [
-        each
-        for each in inventory.sources
-        if each.role not in (SourceRole.ENVIRONMENT, SourceRole.METRICS, SourceRole.HARDWARE)
-    ]
-    extents = [_extent(inventory.root, source)[0] for source in sources]
-    found: list[tuple[int, float, int, Line, Reading]] = []
-    for reading in read_closely(inventory.root, sources, extents):
-        for weight, line in _faulty_lines(reading, matcher):
-            found.append((-weight, line.time or float("inf"), len(found), line, reading))
-    found.sort(key=lambda each: each[:3])
+    found = _ranked(closely_read(paths), matcher)
     known = vocabulary(matcher.bank)
-    for position, (weight, _, _, line, reading) in enumerate(found[:50]):
+    for position, (sort, line, reading) in enumerate(found):
         if not _is_telling(line.message, known) or _is_routine(line, reading):
             continue
-        others = {
-            mask(each[3].message): each[3].message
-            for each in found[position:50]
-            if _sort(each[0]) == _sort(weight)
-        }
+        others = {mask(each.message): each.message for rank, each, _ in found[position:] if rank == sort}
         del others[mask(line.message)]
         is_clear = not any(_is_telling(other, known) for other in others.values())
         return _witness(line, reading, matcher, is_clear=is_clear)
     return None
+
+
+def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[str]:
+    """The messages of a job that most look like a failure, one of each kind, the most telling first."""
+    kinds: dict[str, str] = {}
+    for _, line, _ in _ranked(readings, matcher):
+        kinds.setdefault(mask(line.message), line.message)
+    return list(kinds.values())[:most]
+
+
+def closely_read(paths: Sequence[str]) -> list[Reading]:
+    """The files of a job that can accuse somebody, as closely as a triage reads them."""
+    inventory = discover(list(paths))
+    silent = (SourceRole.ENVIRONMENT, SourceRole.METRICS, SourceRole.HARDWARE)
+    sources = [each for each in inventory.sources if each.role not in silent]
+    extents = [_extent(inventory.root, source)[0] for source in sources]
+    return read_closely(inventory.root, sources, extents)
+
+
+MOST_RANKED = 50
+
+
+def _ranked(readings: Sequence[Reading], matcher: Matcher) -> list[tuple[int, Line, Reading]]:
+    """Lines that look like a failure: (sort, line, its file), the gravest first, of equals the earliest."""
+    found: list[tuple[int, float, int, Line, Reading]] = []
+    for reading in readings:
+        for weight, line in _faulty_lines(reading, matcher):
+            found.append((-weight, line.time or float("inf"), len(found), line, reading))
+    found.sort(key=lambda each: each[:3])
+    return [(_sort(weight), line, reading) for weight, _, _, line, reading in found[:MOST_RANKED]]
 
 
 def _sort(weight: int) -> int:

@@ -55,25 +55,29 @@ class Index:
     chroma_url: str
     embedding: Embedding
 
-    def nearest(self, collection: str, texts: Mapping[str, str], asked: str, count: int = 5) -> list[Nearest]:
-        """The entries of `texts` (by id) that are nearest to `asked`, the nearest first.
+    def nearest(
+        self, collection: str, texts: Mapping[str, str], asked: Sequence[str], count: int = 5
+    ) -> list[Nearest]:
+        """The entries of `texts` (by id) that are nearest to any of `asked`, the nearest first.
 
         Raises IndexFault.
         """
-        if not texts or not asked.strip():
+        asked = [each for each in asked if each.strip()]
+        if not texts or not asked:
             return []
         with self._held():
             found = self._in_line(collection, texts)
-            (vector,) = self.embedding.embed([asked])
             answer = found.query(
-                query_embeddings=[vector], n_results=min(count, len(texts)), include=["distances"]
+                query_embeddings=self.embedding.embed(asked),
+                n_results=min(count, len(texts)),
+                include=["distances"],
             )
-        ids, distances = answer["ids"][0], (answer["distances"] or [[]])[0]
-        return [
-            Nearest(each, round(1 - float(distance), 4), texts[each])
-            for each, distance in zip(ids, distances, strict=True)
-            if each in texts
-        ]
+        best: dict[str, float] = {}
+        for ids, distances in zip(answer["ids"], answer["distances"] or [], strict=True):
+            for each, distance in zip(ids, distances, strict=True):
+                best[each] = max(best.get(each, -1.0), round(1 - float(distance), 4))
+        order = sorted((each for each in best if each in texts), key=lambda each: (-best[each], each))
+        return [Nearest(each, best[each], texts[each]) for each in order[:count]]
 
     def bring_in_line(self, collection: str, texts: Mapping[str, str], *, anew: bool = False) -> int:
         """Index exactly `texts`, from nothing when `anew`; returns how many entries there are then."""
@@ -163,23 +167,49 @@ def _short(fault: Exception) -> str:
     return " ".join(str(fault).split())[:300] or type(fault).__name__
 
 
-def verdict_text(verdict: Verdict) -> str:
+def verdict_lines(verdict: Verdict) -> list[str]:
     """What a job looks like: the kinds of its telling lines, without its numbers, paths and hosts."""
     lines = [each.text for each in verdict.verdict.evidence]
-    lines += [each.text for other in verdict.verdict.alternatives for each in other.evidence]
-    return _text(lines)
+    return _kinds(lines + [each.text for other in verdict.verdict.alternatives for each in other.evidence])
+
+
+# Verdicts whose lines accuse nobody: a last step, a last word, a silence.
+_WITHOUT_ACCUSED = ("none.", "unknown", "hang.", "slow.")
+
+
+def accuses(verdict: Verdict) -> bool:
+    return not verdict.verdict.failure_type.startswith(_WITHOUT_ACCUSED)
+
+
+def similar_diagnoses(
+    lines: Sequence[str], ledger: Ledger, index: Index, count: int = 5
+) -> list[tuple[float, Diagnosis]]:
+    """(likeness, diagnosis) of the confirmed diagnoses whose evidence is most like any of `lines`.
+
+    Raises IndexFault.
+    """
+    texts, diagnoses = diagnosis_texts(ledger)
+    found: dict[int, tuple[float, Diagnosis]] = {}
+    for near in index.nearest(DIAGNOSES, texts, _kinds(lines), count * 4):
+        diagnosis = diagnoses[near.id]
+        found.setdefault(diagnosis.id, (near.likeness, diagnosis))
+    return list(found.values())[:count]
+
+
+def _kinds(lines: Iterable[str]) -> list[str]:
+    kinds = dict.fromkeys(mask(line[:LONGEST_LINE]) for line in lines if line.strip())
+    return list(kinds)[:MOST_LINES]
 
 
 def diagnosis_texts(ledger: Ledger) -> tuple[dict[str, str], dict[str, Diagnosis]]:
-    """Of every confirmed diagnosis the text to compare, and itself, both by its id."""
-    found = {str(each.id): each for each in ledger.diagnoses()}
-    texts = {key: _text([cited.text for cited in each.evidence]) for key, each in found.items()}
-    return {key: text for key, text in texts.items() if text}, found
-
-
-def _text(lines: Sequence[str]) -> str:
-    kinds = dict.fromkeys(mask(line[:LONGEST_LINE]) for line in lines if line.strip())
-    return "\n".join(list(kinds)[:MOST_LINES])
+    """The kinds of the cited lines of every confirmed diagnosis, and itself, by the same keys."""
+    texts: dict[str, str] = {}
+    found: dict[str, Diagnosis] = {}
+    for each in ledger.diagnoses():
+        for number, kind in enumerate(_kinds(cited.text for cited in each.evidence)):
+            texts[f"{each.id}.{number}"] = kind
+            found[f"{each.id}.{number}"] = each
+    return texts, found
 
 
 def rule_texts(bank: Bank) -> dict[str, str]:

@@ -14,7 +14,14 @@ from pathlib import Path
 
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.changes import bank_name, finish_changes, image, locked, make_changes, moved
-from logtriage.memory.evidence import EvidenceFault, Witness, cited_witness, picked, witness_at
+from logtriage.memory.evidence import (
+    EvidenceFault,
+    Witness,
+    cited_witness,
+    picked,
+    without_secrets,
+    witness_at,
+)
 from logtriage.memory.guards import claimed_by
 from logtriage.memory.ledger import Change, Cited, Diagnosis, Ledger, Vote, now
 from logtriage.memory.proposal import LONGEST_EXAMPLE, Judge, Proposal, bank_with_learned, propose
@@ -126,13 +133,15 @@ def _cited_lines(verdict: Verdict) -> dict[str, str]:
 
 def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagnosis:
     verdict = kept.verdict
-    cited = [
-        Cited(each.file, each.line, each.text[:LONGEST_EXAMPLE]) for each in verdict.verdict.evidence[:4]
-    ]
-    if witness is not None:
-        own = replace(witness.cited, text=witness.cited.text[:LONGEST_EXAMPLE])
-        cited = [own, *(each for each in cited if (each.file, each.line) != (own.file, own.line))]
     agreed = word.failure_type == verdict.verdict.failure_type
+    shown = [Cited(each.file, each.line, each.text) for each in verdict.verdict.evidence[:4]]
+    own = [witness.cited] if witness is not None else []
+    # What a wrong verdict rested on is no evidence of what it really was.
+    more = [each for each in shown if not own or (each.file, each.line) != (own[0].file, own[0].line)]
+    cited = [
+        replace(each, text=without_secrets(each.text[:LONGEST_EXAMPLE]))
+        for each in (own + more if agreed or not own else own)
+    ]
     title = verdict.verdict.title if agreed or witness is None else witness.message[:160]
     return Diagnosis(
         verdict_id=verdict.id,
@@ -140,7 +149,7 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
         told=verdict.verdict.failure_type,
         author=word.author,
         at=now(),
-        title=title,
+        title=without_secrets(title),
         evidence=tuple(cited),
         context={
             "job": verdict.job.name,

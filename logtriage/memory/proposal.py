@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from logtriage.intake.folder import NothingReadable
-from logtriage.memory.evidence import Witness
+from logtriage.memory.evidence import Witness, without_secrets
 from logtriage.memory.guards import claimed_by, known_already, objection, slug
 from logtriage.memory.ledger import Diagnosis
 from logtriage.memory.rule_folder import (
@@ -114,7 +114,8 @@ def _guarded(
     why = "it says nothing that a pattern could hold on to"
     olds = near.rule.examples if near is not None else ()
     others = Bank(tuple(each for each in bank.rules if near is None or each.id != near.rule.id), {}, "")
-    for message in witness.messages[:3]:
+    # A rule's example goes where the rule goes; where a secret stood, the pattern has a wildcard.
+    for message in map(without_secrets, witness.messages[:3]):
         alike = (*witness.alike, *(example.line for example in olds))
         for wording in patterns(message, names=names, alike=alike, known=known):
             if near is not None and not _covers(wording, olds):
