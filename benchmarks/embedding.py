@@ -2,9 +2,9 @@
 
     python benchmarks/embedding.py CASES... > benchmarks/results/embedding.md
 
-Each folder CASES holds cases `<name>/logs` with a `truth.yaml` that names the `failure_type`. A case is what a
-verdict without a model cites of it, with numbers, paths and hosts masked. Counted is how often a case of the
-same type is among the five nearest others (of types with at least two cases), and how often it is the nearest.
+Each folder CASES holds cases `<name>/logs` with a `truth.yaml` that names the `failure_type`. A case is what
+a verdict without a model cites of it, with numbers, paths and hosts masked. Counted is how often a case of
+the same type is among the five nearest others (of types with at least two cases), and how often the nearest.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def best_line(embedding: Embedding, jobs: Sequence[Case]) -> np.ndarray:
 
 
 def scores(likeness: np.ndarray, jobs: Sequence[Case]) -> tuple[float, float, list[tuple[float, bool]]]:
-    """(share with the type among the five nearest, share with it nearest, (likeness, right) of the nearest)."""
+    """(share with the type among the five nearest, share with it first, (likeness, right) of the first)."""
     counts = Counter(job.failure_type for job in jobs)
     among = nearest = total = 0
     firsts = []

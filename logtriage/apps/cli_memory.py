@@ -174,9 +174,7 @@ def similar(
     lines = _telling(paths)
     with opened_ledger() as ledger:
         if not ledger.diagnoses():
-            complain(
-                "no diagnosis was confirmed yet (logtriage confirm ID, logtriage correct ID --type TYPE)"
-            )
+            complain("no diagnosis was confirmed yet (see logtriage confirm and logtriage correct)")
             return
         try:
             found = similar_diagnoses(lines, ledger, _index(), count)
@@ -191,7 +189,7 @@ def similar(
 
 
 def _telling(paths: list[str]) -> list[str]:
-    """The lines that a job is compared by: those of its verdict, or where that is unsure, what looks faulty."""
+    """The lines that a job is compared by: those of its verdict, or where it is unsure, faulty ones."""
     from logtriage import pipeline
     from logtriage.memory.evidence import closely_read, telling_lines
     from logtriage.memory.incidents import accuses, verdict_lines

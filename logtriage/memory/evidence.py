@@ -147,7 +147,7 @@ def _witness(
 
 
 def without_secrets(text: str) -> str:
-    """The text as it may be shared: in the place of each secret a word with a digit, which a pattern leaves open."""
+    """The text as it may be shared: for each secret a word with a digit, which a pattern leaves open."""
     return re.sub(r"<(?:secret|email|user)-(\d+)>", r"redacted\1", Redaction().redact(text))
 
 
