@@ -41,20 +41,28 @@ def blame(
         return Culprits(hosts=(lost,) if lost else ()), told
     if root.failure_type.startswith("scheduler."):
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
-        if root.failure_type == "scheduler.launch" and (where := _launched_on(members, topology)):
+        told_of = [each.host for each in candidates] + [each.host for each in exits]
+        known = {*topology.hosts, *(host for host in told_of if host)}
+        if root.failure_type == "scheduler.launch" and (where := _launched_on(members, known)):
             return Culprits(hosts=(where,)), f"the launch failed on {where}"
         pods = {
             each.host
             for each in members
             if each.host and (each.source_role is SourceRole.KUBERNETES or _is_cloud(each))
         }
-        return Culprits(hosts=tuple(sorted(pods)) if len(pods) == 1 else ()), ""
+        if len(pods) != 1:
+            return Culprits(), ""
+        taken = _taken(members, candidates, {str(each) for each in pods}, topology)
+        return Culprits(tuple(sorted(taken)), tuple(sorted(pods))), ""
     machine = root.failure_type.startswith(_OF_A_MACHINE)
     if root.failure_type == "network.infiniband":  # the port that fails, before the peers that notice
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel or members, topology)
-    ranks = shown = _first_ranks(members)
+    if root.failure_type == "network.infiniband" and hosts:  # others complain of their peer there
+        ranks = shown = _first_ranks(each for each in members if each.host in hosts)
+    else:
+        ranks = shown = _first_ranks(members)
     told = ""
     if machine and (not ranks or kernel):
         below = _ranks_under(root, candidates, exits, topology, hosts)
@@ -92,12 +100,27 @@ def blame(
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
 
 
-def _launched_on(members: Sequence[Candidate], topology: Topology) -> str | None:
+def _taken(
+    members: Sequence[Candidate], candidates: Sequence[Candidate], hosts: set[str], topology: Topology
+) -> set[int]:
+    """Ranks that went with a machine that was taken away: its only one, or those that were told to end."""
+    ranks = {each.rank for each in members if each.rank is not None and each.host in hosts}
+    there = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
+    told = {
+        each.rank
+        for each in candidates
+        if each.rank is not None and each.failure_type == "process.killed" and not each.recovered
+    }
+    ranks = ranks or (there if len(there) == 1 else told & there or told)
+    return ranks if len(ranks) * 2 <= max(topology.size, 2) else set()
+
+
+def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
     """The one host of several where the program could not be started, or the one with a reason of its own."""
     told = {each.host: _NUMBERS.sub("", each.title.replace(each.host, "")) for each in members if each.host}
     counts = Counter(told.values())
     odd = [host for host, reason in told.items() if counts[reason] == 1]
-    if len(told) == 1 and len(topology.hosts) > 1:
+    if len(told) == 1 and len(hosts) > 1:
         return next(iter(told))
     return odd[0] if len(odd) == 1 and len(told) > 2 else None
 
@@ -198,7 +221,12 @@ def _ranks_under(
             return by_pid
     if by_gpu := _ranks_of_gpus(root.causes, topology):
         return by_gpu
-    direct = {each.rank for each in root.causes if each.rank is not None}
+    peers_speak = root.failure_type == "network.infiniband" and hosts
+    direct = {
+        each.rank
+        for each in root.causes
+        if each.rank is not None and (not peers_speak or each.host in hosts)
+    }
     if direct:
         return direct
     # A watchdog aborts the rank that waited: its end says nothing of the machine under it.

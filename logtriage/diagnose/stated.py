@@ -14,7 +14,6 @@ from logtriage.localize.findings import MACHINE_ROLES, Findings
 from logtriage.model import Culprits, Evidence
 from logtriage.rulebank.rule import Role, Strength
 
-
 _NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*")
 
 

@@ -31,6 +31,7 @@ class Columns:
     """Which doubtful prefixes a file really uses; without that knowledge they are taken for text."""
 
     srun_labels: bool = False  # `3: `
+    srun_nodes: bool = False  # those labels count launchers, one a node: `3: [rank29]: `
     tee_numbers: bool = False  # `[3]:`
     rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
     rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
@@ -97,7 +98,7 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 end = match.end()
         else:
             if columns.srun_labels and position == 0 and (match := _SRUN.match(text, 0)):
-                head.rank = int(match[1])
+                head.rank = None if columns.srun_nodes else int(match[1])
                 head.styles += ("srun",)
                 end = match.end()
             elif columns.host_labels:

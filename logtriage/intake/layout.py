@@ -25,9 +25,14 @@ _MOST_LINES = 6000
 _PERMISSIVE = Columns()
 
 _SRUN = re.compile(r" {0,5}(\d{1,6}):(?: +\S|$)")
+_SRUN_RANK = re.compile(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
 _TEE_NUMBER = re.compile(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
 _HOST_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
 _SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
+# What pdsh and DeepSpeed's runner say of the hosts whose output they gather, each behind its name.
+_PDSH = re.compile(
+    r"(?:\bpdsh@[\w.-]{1,100}: |Running on the following workers: )([\w.-]{1,100}(?:,[\w.-]{1,100}){0,999})"
+)
 _NO_HOST = re.compile(
     r"(?i)(?:.*(?:error|exception|warning|interrupt)|debug|info|warn|critical|fatal|error|note|usage|srun|slurmstepd"
     r"|salloc|sbatch|step|epoch|iter|iteration|loss|line|file|time|total|train|eval|step-?\d+|epoch-?\d+|wandb"
@@ -156,6 +161,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
     labels = Counter(match[1] for text in texts if (match := _SRUN.match(text)))
     labelled = sum(labels.values())
     traced = any(re.match(r" {0,5}\d{1,6}: (?:Traceback|  File )", text) for text in texts)
+    within = [match for text in texts if (match := _SRUN_RANK.match(text))]
     numbers = Counter(match[1] for text in texts if (match := _TEE_NUMBER.match(text)))
     hosts = Counter(match[1] for text in texts if (match := _HOST_LABEL.match(text)))
     known = frozenset(
@@ -169,6 +175,8 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
     known |= {name for name in hosts if re.sub(r"\d+", "0", name) in shapes}
     if sum(hosts[name] for name in known) * 3 < total:
         known = frozenset(name for name in known if name == source.host)
+    told = {name for text in texts if (match := _PDSH.search(text[:2000])) for name in match[1].split(",")}
+    known |= told & set(hosts)
     words = sum(bool(RANK_WORD.match(head.message)) for head in heads)
     columned = sum(head.stamp is not None and bool(RANK_WORD.match(head.message)) for head in heads)
     names = Counter(match[1] for head in heads if (match := RANK_NAME.match(head.message)))
@@ -181,6 +189,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         and level_named(match[1]) is None  # `… INFO train: ` is a logger, not a machine
     ]
     return Columns(
+        srun_nodes=sum(int(match[1]) != int(match[2]) for match in within) * 2 > len(within),
         # An enumeration counts each number once; a label repeats.
         srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 3 <= labelled or traced),
         tee_numbers=sum(numbers.values()) >= 2 and sum(numbers.values()) * 4 >= total,

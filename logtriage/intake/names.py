@@ -153,7 +153,7 @@ def identify(file: str) -> Identity:
     base, part = _unrotated(name)
     facts = _Facts()
     _from_folders(folders, base, facts)
-    _from_name(base, facts)
+    _from_name(base, facts, folders)
     return Identity(
         rank=facts.rank,
         local_rank=facts.local_rank,
@@ -219,6 +219,9 @@ def _from_folders(folders: Sequence[str], base: str, facts: _Facts) -> None:
                 facts.on_host(found["host"])
 
 
+_RANKS_FOLDER = re.compile(r"(?i)^(?:(?:all|log|logs|by|per)[-_])?(?:ranks?|procs?|processes|tasks)$")
+
+
 def _from_numbers(text: str, facts: _Facts) -> None:
     """The ranks that words in a name or folder state."""
     if not re.search(r"\d", text):
@@ -233,7 +236,7 @@ def _from_numbers(text: str, facts: _Facts) -> None:
         facts.rank = int(found["number"])
 
 
-def _from_name(base: str, facts: _Facts) -> None:
+def _from_name(base: str, facts: _Facts, folders: Sequence[str]) -> None:
     stem, _, suffix = base.rpartition(".") if "." in base else (base, "", "")
     while re.fullmatch(r"(?i)log|out|err|txt|stdout|stderr", stem.rpartition(".")[2]) and "." in stem:
         suffix, stem = stem.rpartition(".")[2] + "." + suffix, stem.rpartition(".")[0]
@@ -252,6 +255,9 @@ def _from_name(base: str, facts: _Facts) -> None:
         return
     if found := BARE_NUMBER.match(base) or _BARE_WORKER.match(stem):
         facts.rank = int(found["number"])
+        return
+    if folders and re.fullmatch(r"\d{1,5}", stem) and _RANKS_FOLDER.match(folders[-1]):
+        facts.rank = int(stem)  # ranks/6.err
         return
     if found := _ATTEMPT.search(stem):
         facts.attempt = int(found["number"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -58,3 +59,30 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
                 if len(prefixed[source.file]) == 1:
                     named.setdefault(own, str(source.host))
     return {host: name for host, name in named.items() if name not in named}
+
+
+_ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}$")
+_HOST_WORD = re.compile(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
+_WORKER = re.compile(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")
+TABLE_LINES = 4_096
+
+
+def tabled_hosts(scene: Scene, ranks: set[int]) -> dict[int, str]:
+    """Hosts of the given ranks as a list of hosts tells, of rows like `worker-3 gpu-12 10.0.0.7`."""
+    found: dict[int, str] = {}
+    for reading in scene.readings:
+        rows = [line.text.split() for line in reading.lines[:TABLE_LINES] if line.text.strip()]
+        if len(rows) < 2 or not all(_is_row(row) for row in rows):
+            continue
+        for row in rows:
+            number = next((int(match[1]) for cell in row if (match := _WORKER.match(cell))), None)
+            names = [cell for cell in row if not _ADDRESS.match(cell) and not _WORKER.match(cell)]
+            if number in ranks and number is not None and names:
+                found.setdefault(number, names[0])
+    return found
+
+
+def _is_row(cells: list[str]) -> bool:
+    if not 2 <= len(cells) <= 4 or sum(_ADDRESS.match(cell) is not None for cell in cells) != 1:
+        return False
+    return all(_ADDRESS.match(cell) or _HOST_WORD.match(cell) for cell in cells)

@@ -53,20 +53,24 @@ def gather_candidates(
     found: list[Candidate] = []
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     pods = gather_pods(scene.readings)
+    raised_by = {reading.source.file: _raised_by(reading) for reading in scene.readings}
     introduced = {reading.source.file: _introduced_ranks(reading) for reading in scene.readings}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
         rank = None if service else topology.rank(sign.line, sign.rank)
+        rank = raised_by[sign.line.file].get(sign.line.number, rank)
         if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
-            rank = int(spoken[1] or spoken[2])
-        if rank is None and sign.raised is not None:
-            rank = introduced[sign.line.file].get(sign.line.number)
+            rank = int(spoken[1] or spoken[2] or spoken[3])
+        if rank is None and (by := introduced[sign.line.file].get(sign.line.number)) is not None:
+            near = sign.line.number - by[1] <= INTRODUCED_LINES
+            rank = by[0] if sign.raised is not None or near else None
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
             host = None
-        own_words = sign.source.role is SourceRole.KERNEL or sign.rule.id.startswith(("kernel.", "host.reboot"))
+        own_words = sign.source.role is SourceRole.KERNEL
+        own_words = own_words or sign.rule.id.startswith(("kernel.", "host.reboot"))
         if host is None and sign.source.role is SourceRole.KUBERNETES:
             host = pods.host(sign.line)
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
@@ -191,8 +195,25 @@ def _refined(sign: Sign) -> str:
 # An exception that begins with its own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`.
 _SPEAKER = re.compile(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
-    r"| on /job:worker/replica:\d+/task:(\d{1,6})/device"
+    r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|^Exception in device=\w+:(\d{1,5}): "
 )
+
+
+# A checkpoint's exception carries the traceback of the rank that failed to every rank.
+_RAISED_BY = re.compile(r"Traceback \(most recent call last\): \(RANK (\d{1,6})\)")
+
+
+def _raised_by(reading: Reading) -> dict[int, int]:
+    """Line number to rank, for the lines of such a traceback."""
+    ranks: dict[int, int] = {}
+    current: tuple[int, int] | None = None
+    for line in reading.lines:
+        if "Traceback (" in line.text:
+            found = _RAISED_BY.search(line.text[:400])
+            current = (int(found[1]), line.number) if found else None
+        elif current is not None and line.number - current[1] < 200:
+            ranks[line.number] = current[0]
+    return ranks
 
 
 # What Slurm's daemons write into a step's output is labelled with a task, but no rank said it.
@@ -212,20 +233,23 @@ def _is_wrapper(sign: Sign) -> bool:
 # Lines by which a parent introduces the traceback of a child.
 _INTRODUCED = re.compile(
     r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
+    r"|Exception in device=\w+:(?P<device>\d{1,5}): "
 )
+INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
 
 
-def _introduced_ranks(reading: Reading) -> dict[int, int]:
-    """Line number to rank, for the lines that follow `-- Process 0 terminated with the following error:`."""
-    ranks: dict[int, int] = {}
+def _introduced_ranks(reading: Reading) -> dict[int, tuple[int, int]]:
+    """Rank and introducing line by number of the lines that follow `-- Process 0 terminated with …:`."""
+    ranks: dict[int, tuple[int, int]] = {}
     current: tuple[int, int] | None = None
     for line in reading.lines:
         text = line.text[:400]
-        found = _INTRODUCED.search(text) if "terminated with" in text or "world_rank=" in text else None
+        may = "terminated with" in text or "world_rank=" in text or "in device=" in text
+        found = _INTRODUCED.search(text) if may else None
         if found:
-            current = (int(found["rank"] or found["world"]), line.number)
+            current = (int(found["rank"] or found["world"] or found["device"]), line.number)
         elif current is not None and line.number - current[1] < 200:
-            ranks[line.number] = current[0]
+            ranks[line.number] = current
     return ranks
 
 

@@ -18,9 +18,22 @@ def one_a_line(signs: Sequence[Sign]) -> list[Sign]:
     for sign in signs:
         key = (sign.line.file, sign.line.number)
         known = best.get(key)
-        if known is None or _precedence(sign, order) < _precedence(known, order):
+        if known is None:
             best[key] = sign
+        elif _precedence(sign, order) < _precedence(known, order):
+            best[key] = _joined(sign, known)
+        else:
+            best[key] = _joined(known, sign)
     return list(best.values())
+
+
+def _joined(sign: Sign, other: Sign) -> Sign:
+    """A sign with what another rule of the same type read on the same line, such as the host."""
+    known = {name for name, _ in sign.hit.captures}
+    more = tuple(pair for pair in other.hit.captures if pair[0] not in known)
+    if not more or other.rule.failure_type != sign.rule.failure_type:
+        return sign
+    return replace(sign, hit=replace(sign.hit, captures=(*sign.hit.captures, *more)))
 
 
 def _precedence(sign: Sign, order: dict[Strength, int]) -> tuple[int, bool, bool]:

@@ -109,8 +109,9 @@ def gather_exits(scene: Scene) -> list[Exit]:
         known = best.get((each.line.file, each.line.number))
         if known is None or (known.rank is None and each.rank is not None):
             best[each.line.file, each.line.number] = each
-    if any(each.local_rank is not None for each in exits):
-        # Where a launcher speaks of local ranks, srun's tasks are launchers, one a node.
+    if any(each.local_rank is not None for each in exits) or _tasks_launch(scene):
+        # Where a launcher speaks of local ranks, or a task's output of other ranks, srun's tasks are
+        # launchers, one a node.
         tasks = [replace(each, rank=None) for each in tasks]
     named = {each.pid for each in best.values() if each.pid is not None and each.rank is not None}
     best = {  # a line that only repeats the signal of a process whose rank is told elsewhere adds nothing
@@ -130,6 +131,17 @@ _PID = re.compile(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
 def _named(pattern: re.Pattern[str], text: str) -> int | None:
     found = {int(number) for number in pattern.findall(text[:1000])}
     return found.pop() if len(found) == 1 else None
+
+
+_TASK_OF_RANK = re.compile(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
+
+
+def _tasks_launch(scene: Scene) -> bool:
+    return any(
+        (label := _TASK_OF_RANK.match(line.text[:40])) is not None and int(label[1]) != int(label[2])
+        for reading in scene.readings
+        for line in reading.lines
+    )
 
 
 _TASKS = re.compile(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.artefacts.deposits import Deposits
 from logtriage.localize.candidates import Candidate, gather_candidates
@@ -165,11 +166,16 @@ def _of_this_job(candidates: Sequence[Candidate], scene: Scene) -> list[Candidat
     if not times:
         return list(candidates)
     first, last = min(times) - ZONES_SECONDS, max(times) + ZONES_SECONDS
-    return [
-        each
-        for each in candidates
-        if each.source_role not in MACHINE_ROLES or each.time is None or first <= each.time <= last
-    ]
+    kept = []
+    for each in candidates:
+        if each.source_role not in MACHINE_ROLES or each.time is None or first <= each.time <= last:
+            kept.append(each)
+        elif _UPTIME.match(each.line.text[:80]):
+            kept.append(replace(each, time=None))  # when that machine started was guessed, and wrongly
+    return kept
+
+
+_UPTIME = re.compile(r"\s*(?:<\d+>)?\[ *\d{1,9}\.\d{3,9}\] ")
 
 
 # What a machine's own logs say belongs to no attempt.

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names
+from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
@@ -60,6 +60,8 @@ class Topology:
         if self.has_tasks and (task := _TASK_LABEL.match(line.text[:16])) is not None:
             number = int(task[1])
             return number if number in self.ranks else named
+        if named is not None and named == self.number_of_file.get(line.file):
+            named = None
         if line.file in self.labelled and (label := _LABEL.match(line.text[:40])) is not None:
             return int(label[1])
         return named
@@ -99,16 +101,16 @@ class Topology:
 
 def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     """Join what sources, lines and exits say; where they conflict, the majority wins."""
+    aliases = other_names(scene, exits)
+    pods = gather_pods(scene.readings)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     ranks: set[int] = set()
     hosts: Counter[str] = Counter()
     pids: dict[tuple[str | None, int], int] = {}
     introduced: Counter[int] = Counter()
-    named_hosts: set[str] = set()
+    named_hosts: set[str] = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
     belied: dict[str, int] = {}
     rank_of_file = _global_ranks(scene.sources, exits)
-    aliases = other_names(scene, exits)
-    pods = gather_pods(scene.readings)
     for reading in scene.readings:
         source = reading.source
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
@@ -145,6 +147,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                     votes[rank][said["host"]] += 1
             if line.pid is not None:
                 pids.setdefault((line.host or source.host, line.pid), rank)
+    for rank, host in tabled_hosts(scene, set(rank_of_file.values())).items():
+        votes[rank][host] += 5
     for exit_ in exits:
         if exit_.rank is None:
             continue
@@ -153,7 +157,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             votes[exit_.rank][exit_.host] += 3
         if exit_.pid is not None:
             pids.setdefault((exit_.host, exit_.pid), exit_.rank)
-    for rank, host in _deepspeed_map(scene).items():
+    mapped = _deepspeed_map(scene)
+    for rank, host in mapped.items():
         ranks.add(rank)
         votes[rank][host] += 5
     for count in votes.values():
@@ -163,6 +168,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for host in host_of_rank.values():
         hosts[host] += 1
     hosts = Counter(aliases.get(host, host) for host in hosts)
+    for (where, pid), local in _deepspeed_processes(scene).items():
+        there = sorted(rank for rank, each in host_of_rank.items() if each == where)
+        if there[local : local + 1]:
+            pids.setdefault((where, pid), there[local])
+        elif len(hosts) < 2 and not mapped:
+            pids.setdefault((where, pid), local)
     told = (sign.hit.capture("world_size") for sign in scene.context)
     host_of_file = {
         source.file: aliases.get(source.host, source.host)
@@ -173,10 +184,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for file, host in host_of_file.items():  # ft_tg09.out of a host that its launcher calls tg09
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
+    pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.pod_of_file.values() if re.search(r"-\d+$", pod)}
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in SPEAKING:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
-            if len(named := words & (set(hosts) | named_hosts)) == 1:
+            siblings = {each for each in words if re.sub(r"\d+$", "", each) in pod_rows}
+            if len(named := words & (set(hosts) | named_hosts) or siblings) == 1:
                 host_of_file[source.file] = named.pop()
     sizes = [int(size) for size in told if size and size.isdigit()]
     world = max(sizes, default=None)
@@ -200,7 +213,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         labelled=_labelled(scene),
         number_of_file=belied,
-        rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank),
+        rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank)
+        | _replica_ranks(scene, ranks)
+        | _alone(host_of_rank),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
@@ -272,6 +287,26 @@ def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
     return ranks
 
 
+def _alone(host_of_rank: dict[int, str]) -> dict[str, int]:
+    """The rank of each host that has but one: what its own lines say counts more than its name."""
+    counts = Counter(host_of_rank.values())
+    return {host: rank for rank, host in host_of_rank.items() if counts[host] == 1}
+
+
+_REPLICA = re.compile(r"\bworkerpool([01])-(\d{1,4})\b")
+
+
+def _replica_ranks(scene: Scene, ranks: set[int]) -> dict[str, int]:
+    """Ranks of Vertex AI's replicas, one rank a replica: pool 0 is the one chief, pool 1 the workers."""
+    found: dict[str, int] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if "workerpool" in line.text:
+                for name in _REPLICA.finditer(line.text[:4000]):
+                    found[name[0]] = int(name[1]) + int(name[2])
+    return found if len(found) > 1 and max(ranks, default=0) <= max(found.values()) else {}
+
+
 _MAP = re.compile(r"global_rank_mapping=")
 _MAP_ENTRY = re.compile(r"'([\w.-]+)': \[([\d, ]+)\]")
 
@@ -284,6 +319,29 @@ def _deepspeed_map(scene: Scene) -> dict[int, str]:
             if "global_rank_mapping=" in line.text and (at := _MAP.search(line.text)):
                 for host, ranks in _MAP_ENTRY.findall(line.text[at.end() : at.end() + 65_536]):
                     found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
+    return found
+
+
+_SPAWNED = re.compile(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
+_ENDED = re.compile(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
+
+
+def _deepspeed_processes(scene: Scene) -> dict[tuple[str | None, int], int]:
+    """Local rank by host and process id, as DeepSpeed's launcher spawns or ends its processes in turn.
+
+    The command behind which it prints a return code is that of the process it spawned last, whoever failed.
+    """
+    found: dict[tuple[str | None, int], int] = {}
+    ended: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for reading in scene.readings:
+        for line in reading.lines:
+            if "sigkill_handler] Killing" in line.text and (told := _ENDED.search(line.text[:400])):
+                ended[line.file, line.host].append(int(told[1]))
+            elif "spawned with command" in line.text and (told := _SPAWNED.search(line.text[:4000])):
+                found[line.host, int(told[1])] = int(told[2])
+    for (_, host), pids in ended.items():
+        for place, pid in enumerate(dict.fromkeys(pids)):
+            found.setdefault((host, pid), place)
     return found
 
 
