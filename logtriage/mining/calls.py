@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -21,7 +21,6 @@ from typing import Any
 import re2
 
 from logtriage.intake.lines import plain, segments
-from logtriage.intake.text import without_escapes
 from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
 from logtriage.rulebank.bank import rule_options
 from logtriage.rulebank.database import PatternDatabase, is_loud
@@ -118,35 +117,40 @@ class Calls:
             by_code.setdefault(int(lines.codes[index]), []).append(index)
         found: list[int] = []
         for members in by_code.values():
+            raw = [lines.line(index) for index in members]
+            calls = {text: self._call(text) for text in set(text_of(b"\n".join(raw)).split(b"\n"))}
+            loud = {called for called in calls.values() if called.is_loud}
+            if not loud:
+                continue
             if len(members) <= FEW:
-                found += [index for index in members if self._call(text_of(lines.line(index))).is_loud]
-            else:
-                raw = [lines.line(index) for index in members]
-                called = self._called_by(without_escapes(_decoded(text_of(b"\n".join(raw)))), raw[0])
-                if called.is_loud and self._is_loud(raw, called):
-                    found += members
+                texts = map(text_of, raw)
+                found += [index for index, text in zip(members, texts, strict=True) if calls[text] in loud]
+            elif self._is_loud(raw, loud):
+                found += members
         return sorted(found)
 
-    def _is_loud(self, raw: Sequence[bytes], called: Called) -> bool:
-        """Whether any of these lines of one blur can hit a cause or symptom.
+    def _is_loud(self, raw: Sequence[bytes], loud: Collection[Called]) -> bool:
+        """Whether any of these lines of one blur can hit a cause or symptom of those that they call.
 
         They are asked all at once, joined; where a rule sees parts of a line, a sample of them is read too.
         """
-        sampled = _SAMPLED[called.form]
+        form = next(iter(loud)).form
+        sampled = _SAMPLED[form]
         if sampled and any(
             is_loud(hit.rule)
             for line in (*raw[:sampled], *raw[-sampled:])
             for hit in self._matcher.match_segments(segments(plain(line)))
         ):
             return True
-        if called.form is Form.ESCAPED:
+        if form is Form.ESCAPED:
             return False
-        joined = _decoded(b"\n".join(raw))
-        if called.form is Form.FIELDS:
+        joined = b"\n".join(raw).decode("utf-8", "replace")
+        if form is Form.FIELDS:
             for between in _BETWEEN_FIELD_AND_VALUE:
                 joined = joined.replace(between, "=")
-        loud = [self._matcher.bank.rules[rule] for rule in called.rules if rule in self._loud]
-        return any(_line_pattern(rule.pattern, called.form).search(joined) is not None for rule in loud)
+        rules = self._loud.intersection(rule for called in loud for rule in called.rules)
+        patterns = (self._matcher.bank.rules[rule].pattern for rule in sorted(rules))
+        return any(_line_pattern(pattern, form).search(joined) is not None for pattern in patterns)
 
     def _call(self, text: bytes) -> Called:
         """What a text calls."""
@@ -155,25 +159,16 @@ class Calls:
             return known
         if len(self._called) > MOST_REMEMBERED:
             self._called.clear()
-        called = self._called_by(plain(text), text)
+        rules = self._matcher.called(plain(text))
+        form = Form.PLAIN
+        if b"\\" in text or b"\r" in text or len(text) > KEY_BYTES:
+            form = Form.ESCAPED
+        elif b'{"' in text:
+            form = Form.FIELDS
+        called = self._shared.setdefault((rules, form), Called(rules, not self._loud.isdisjoint(rules), form))
         if len(text) <= KEY_BYTES:
             self._called[text] = called
         return called
-
-    def _called_by(self, text: str, line: bytes) -> Called:
-        """What the text of some lines calls; `line` is one of them, whose form they all have."""
-        rules = self._matcher.called(text)
-        form = Form.PLAIN
-        if b"\\" in line or b"\r" in line or len(line) > KEY_BYTES:
-            form = Form.ESCAPED
-        elif b'{"' in line:
-            form = Form.FIELDS
-        loud = not self._loud.isdisjoint(rules)
-        return self._shared.setdefault((rules, form), Called(rules, loud, form))
-
-
-def _decoded(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 def _joined_at(indices: Sequence[int], parts: Sequence[bytes], ends: Sequence[int]) -> list[int]:

@@ -1,9 +1,8 @@
 """The patterns of a bank as one Hyperscan database: gigabytes are looked through in one go.
 
-It only says near which bytes a rule *may* match. Patterns are compiled in a wider form (prefilter mode,
-open repeats), so what it passes over cannot match, and what it reports is matched again by the
-`Matcher`. Without the package `hyperscan` there is no database, and the keywords decide instead: the
-result is the same, only later.
+It only says near which bytes a rule *may* match. Patterns are compiled in a wider form (see `wider`), so
+what it passes over cannot match, and what it reports is matched again by the `Matcher`. Without the package
+`hyperscan` there is no database, and the keywords decide instead: the result is the same, only later.
 """
 
 from __future__ import annotations
@@ -11,17 +10,12 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from logtriage.rulebank.bank import Bank, cache_folder, kept_atomically
 from logtriage.rulebank.rule import Role, Rule
-
-# A repeat with a far bound multiplies the states of the automaton and its compile time: `x{1,200}` is read
-# as `x+`. 3 leaves alone what tells things apart, such as `\d{1,3}`.
-_NEAR_BOUND = 3
-_REPEAT = re.compile(r"(?<!\\)\{(\d*),(\d+)\}")
+from logtriage.rulebank.wider import wider
 
 
 class PatternDatabase:
@@ -68,17 +62,16 @@ def databases(bank: Bank) -> tuple[PatternDatabase, ...]:
         return ()
     own, further = bank.rules[: len(bank.rules) - bank.further], bank.rules[len(bank.rules) - bank.further :]
     parts = {
-        name: [rule.pattern for rule in rules if is_loud(rule)]
+        name: [wider(rule).encode() for rule in rules if is_loud(rule)]
         for name, rules in (("patterns", own), ("further", further))
     }
-    return tuple(_database(patterns, name) for name, patterns in parts.items() if patterns)
+    return tuple(_database(expressions, name) for name, expressions in parts.items() if expressions)
 
 
-def _database(patterns: Sequence[str], name: str) -> PatternDatabase:
+def _database(expressions: Sequence[bytes], name: str) -> PatternDatabase:
     """Kept under the user's cache folder; what another processor or version compiled is compiled anew."""
     import hyperscan
 
-    expressions = [_widened(pattern).encode() for pattern in patterns]
     made_of = repr((importlib.metadata.version("hyperscan"), expressions))
     path = cache_folder() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.hs"
     try:
@@ -98,15 +91,3 @@ def _database(patterns: Sequence[str], name: str) -> PatternDatabase:
     content = hyperscan.dumpb(compiled)
     kept_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
     return PatternDatabase(compiled)
-
-
-def _widened(pattern: str) -> str:
-    """A pattern that matches wherever the given one does, without far bounds."""
-
-    def opened(repeat: re.Match[str]) -> str:
-        least, most = int(repeat[1] or 0), int(repeat[2])
-        if most <= _NEAR_BOUND:
-            return repeat[0]
-        return {0: "*", 1: "+"}.get(least, f"{{{least},}}")
-
-    return _REPEAT.sub(opened, pattern)
