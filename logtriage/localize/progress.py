@@ -33,8 +33,8 @@ class Trace:
 
     @property
     def goal(self) -> int | None:
-        """The total that the latest point with a total knows: not every line of a step repeats it."""
-        return next((point.total for point in reversed(self.points) if point.total is not None), None)
+        """The total that one of the last points knows: not every line of a step repeats it."""
+        return next((point.total for point in reversed(self.points[-4:]) if point.total is not None), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,9 +213,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         labelled=_labelled(scene),
         number_of_file=belied,
-        rank_of_pod=_pod_ranks(set(host_of_file.values()), host_of_rank)
-        | _replica_ranks(scene, ranks)
-        | _alone(host_of_rank),
+        rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
+        | _replica_ranks(scene, ranks),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
@@ -287,10 +286,10 @@ def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
     return ranks
 
 
-def _alone(host_of_rank: dict[int, str]) -> dict[str, int]:
-    """The rank of each host that has but one: what its own lines say counts more than its name."""
-    counts = Counter(host_of_rank.values())
-    return {host: rank for rank, host in host_of_rank.items() if counts[host] == 1}
+def _as_said(rank_of_pod: dict[str, int], host_of_rank: dict[int, str]) -> dict[str, int]:
+    """What a pod's own lines say of its rank counts more than its name."""
+    said = {host: rank for rank, host in host_of_rank.items()}
+    return {pod: said.get(pod, rank) for pod, rank in rank_of_pod.items()}
 
 
 _REPLICA = re.compile(r"\bworkerpool([01])-(\d{1,4})\b")
