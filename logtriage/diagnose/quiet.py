@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logtriage.diagnose.confidence import COMPLETED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
@@ -32,7 +33,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return Decision(
             "none.completed",
             "The job ended well",
-            0.93,
+            COMPLETED,
             Culprits(),
             (Evidence(outcome.line, "the program says that it is done"),),
             "rules",
@@ -46,7 +47,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return Decision(
             "none.running",
             "Nothing failed: the log ends among regular steps",
-            0.78 if sure else 0.6,
+            RUNNING if sure else RUNNING_BESIDE_A_HINT,
             Culprits(),
             (Evidence(outcome.line, "the last step in the log"),),
             "localisation",
@@ -113,7 +114,7 @@ def undecided(findings: Findings) -> Decision:
     return Decision(
         "unknown",
         "The logs do not show why the job ended",
-        0.35,
+        UNDECIDED,
         Culprits(),
         evidence,
         "rules",
