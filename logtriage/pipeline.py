@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ def triage(
     rules: Sequence[Path] = (),
     learned: Sequence[Path] | None = None,
     progress: Report | None = None,
+    enough: threading.Event | None = None,
     settings: Settings | None = None,
 ) -> Verdict:
     """Why the job whose logs lie in `paths` died, where it began and what to do now.
@@ -46,7 +48,8 @@ def triage(
     `paths` is a folder, a file, a glob, `-`, an fsspec address or several of them: all of one job.
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
     `rules` are extra rule files, `learned` those of learned rules (by default all that have a say).
-    `progress` is called with (file, bytes done, bytes in all).
+    `progress` is called with (file, bytes done, bytes in all). Once `enough` is set, the reading ends and
+    the verdict stands on what was read so far, which `mining.left_out` then says.
     `settings` are those in force unless given; with `offline` no model is asked whatever they say.
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
@@ -63,7 +66,13 @@ def triage(
     inventory = discover(paths)
     clock.lap("intake")
     passed = survey(
-        inventory.root, inventory.sources, matcher, workers=workers, rules=rules, progress=progress
+        inventory.root,
+        inventory.sources,
+        matcher,
+        workers=workers,
+        rules=rules,
+        progress=progress,
+        enough=enough,
     )
     clock.lap("pass")
     mined = catalogue(inventory.sources, passed.summaries)
@@ -86,7 +95,7 @@ def triage(
         findings,
         decision,
         inventory=inventory,
-        summaries=passed.summaries,
+        passed=passed,
         unreadable=(
             *left_out,
             *inventory.unreadable,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from logtriage.apps import cli_loop, cli_memory, cli_model, cli_rules
-from logtriage.apps.console import answer, answer_with, complain, progress_shown
+from logtriage.apps.console import answer, answer_with, complain, progress_shown, stopped_early
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +80,10 @@ def triage(
     time_budget: cli_model.TimeBudget = None,
     show_prompt: cli_model.ShowPrompt = False,
 ) -> None:
-    """Why the job died, where it began, what to do."""
+    """Why the job died, where it began, what to do.
+
+    Ctrl-C ends the reading: the verdict then stands on what was read so far, and says so.
+    """
     if not all(paths):
         raise typer.BadParameter("an empty PATH; name the folder of the logs")
     if json == "-" and html == "-":
@@ -99,7 +102,7 @@ def triage(
     if show_prompt:
         cli_model.show_prompt(paths, settings, workers)
         return
-    with progress_shown(quiet) as progress:
+    with progress_shown(quiet) as progress, stopped_early() as enough:
         verdict = pipeline.triage(
             paths,
             offline=offline,
@@ -107,6 +110,7 @@ def triage(
             workers=workers,
             rules=rules or (),
             progress=progress,
+            enough=enough,
             settings=settings,
         )
     if not quiet:

@@ -7,7 +7,9 @@ and warnings go to standard error, progress only where that is a terminal.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +18,8 @@ from logtriage.report.visible import prose, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+STOPPING = "stopping: the verdict will stand on what was read so far (Ctrl-C again: no verdict)"
 
 Progress = Callable[[str, int, int], None]
 
@@ -58,12 +62,20 @@ def progress_shown(quiet: bool) -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     columns = (
         BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -73,3 +85,24 @@ def progress_shown(quiet: bool) -> Iterator[Progress | None]:
             bars.update(task, description=visible(file, 60), completed=done, total=total or None)
 
         yield advance
+
+
+@contextmanager
+def stopped_early() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets; the second one ends the command as ever."""
+    enough = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield enough
+        return
+
+    def stop(number: int, frame: object) -> None:
+        if enough.is_set():
+            raise KeyboardInterrupt
+        enough.set()
+        complain(STOPPING)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield enough
+    finally:
+        signal.signal(signal.SIGINT, before)

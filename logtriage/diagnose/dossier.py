@@ -18,6 +18,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.summary import Summary
+from logtriage.mining.survey import Survey
 from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,
@@ -40,6 +41,7 @@ from logtriage.rulebank.rule import Mark
 from logtriage.taxonomy import taxonomy
 
 MOST_SYMPTOMS = 12
+MOST_WHEN_PARTIAL = 0.5  # what was not read may hold the cause
 
 
 def compose(
@@ -47,7 +49,7 @@ def compose(
     decision: Decision,
     *,
     inventory: Inventory,
-    summaries: Sequence[Summary],
+    passed: Survey,
     unreadable: Sequence[Unreadable],
     catalogue: Catalogue,
     novel: int | None,
@@ -61,14 +63,14 @@ def compose(
     culprits = CulpritsOut(
         ranks=decision.culprits.ranks, hosts=decision.culprits.hosts, gpus=decision.culprits.gpus
     )
+    summaries = passed.summaries
     size = sum(each.bytes for each in summaries)
     lines = sum(each.lines for each in summaries)
-    left_out = sum(each.left_out for each in summaries)
     body = VerdictBody(
         failure_type=kind.id,
         failure_class=kind.failure_class,
         title=decision.title or kind.means,
-        confidence=decision.confidence,
+        confidence=min(decision.confidence, MOST_WHEN_PARTIAL) if passed.unread else decision.confidence,
         summary=summary(findings, decision),
         culprits=culprits,
         evidence=tuple(cite(each, findings) for each in decision.evidence),
@@ -103,7 +105,7 @@ def compose(
             templates=len(catalogue.rows),
             novel_templates=novel,
             compression=round(lines / max(1, len(catalogue.rows)), 1),
-            left_out=_left_out(left_out, findings),
+            left_out=_left_out(passed, findings),
             trial_rules=trial,
         ),
         unreadable=tuple(UnreadableFile(file=each.file, reason=each.reason) for each in unreadable),
@@ -115,11 +117,18 @@ def compose(
     )
 
 
-def _left_out(lines: int, findings: Findings) -> tuple[str, ...]:
-    told = findings.deposits.left_out if findings.deposits else ()
-    if lines:
-        told = (f"{lines} lines were too different from one another to keep a template of each", *told)
-    return told
+def _left_out(passed: Survey, findings: Findings) -> tuple[str, ...]:
+    told = []
+    if passed.unread:
+        told.append(
+            f"the reading was stopped: {passed.unread / 1e6:,.1f} MB of the files were not read, "
+            "and the verdict stands on the rest"
+        )
+    if lines := sum(each.left_out for each in passed.summaries):
+        told.append(f"{lines} lines were too different from one another to keep a template of each")
+    if lines := sum(each.unmatched for each in passed.summaries):
+        told.append(f"{lines} lines were not compared with the rules: too many others looked like them")
+    return (*told, *(findings.deposits.left_out if findings.deposits else ()))
 
 
 def _identity(

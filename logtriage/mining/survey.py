@@ -24,6 +24,7 @@ from logtriage.rulebank.matcher import Matcher
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
 DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
 REPORT_SECONDS = 0.2
+LAST_BLOCK_SECONDS = 5.0  # how long a process that was told to stop may take to end its block
 
 # What the caller is told while the pass runs: file, stored bytes read, stored bytes in all.
 Report = Callable[[str, int, int], None]
@@ -53,7 +54,8 @@ def survey(
 ) -> Survey:
     """Scan every source. `rules` are the extra rule files that `matcher` was built with.
 
-    Once `enough` is set, the reading ends and what is known so far is the result.
+    Once `enough` is set, the reading ends and what is known so far is the result. Raises KeyboardInterrupt
+    if that is nothing.
     """
     total = sum(source.size for source in sources)
     parts = parts_of(root, sources)
@@ -86,6 +88,8 @@ def survey(
                 break
         summaries.append(scanner.finished(summary, source.role, one_rank=source.rank is not None))
     unread = max(0, total - told.done) if enough.is_set() else 0
+    if unread and not any(each.bytes for each in summaries):
+        raise KeyboardInterrupt
     return Survey(tuple(summaries), tuple(faults), unread)
 
 
@@ -128,6 +132,7 @@ def _in_processes(
     pool = ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules), os.getpid(), done, stop))
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
+    is_done = False
     try:
         futures: dict[Future[Scanned], Part] = {
             pool.submit(_scan_here, root, sources[part.source], part): part
@@ -135,7 +140,8 @@ def _in_processes(
             for part in source_parts
         }
         waiting = set(futures)
-        while waiting:
+        patience = LAST_BLOCK_SECONDS / REPORT_SECONDS
+        while waiting and patience > 0:
             ended, waiting = wait(waiting, REPORT_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 if not future.cancelled():
@@ -143,16 +149,17 @@ def _in_processes(
                     told.file = sources[futures[future].source].file
             told.done = done.value
             told.show()
-            if enough.is_set() and not stop.value:
+            if enough.is_set():
+                patience -= 1
                 stop.value = 1
                 for future in waiting:
                     future.cancel()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
-        raise
-    pool.shutdown()
+        is_done = not waiting
+    finally:
+        pool.shutdown(wait=is_done, cancel_futures=True)
+        if not is_done:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
 
 
 class _Process:
