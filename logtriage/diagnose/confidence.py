@@ -1,6 +1,7 @@
 """How sure a verdict is: of the verdicts given 0.8, about 80 % should be right.
 
-The figures follow the share of right types in verdicts on 219 labelled jobs that no rule had been mended after:
+The figures follow the share of right types in verdicts on 219 labelled jobs that nothing had been mended
+after:
 98 % for a definite rule of a specific type (99 jobs) and 93 % for a likely one (27), 92 % where the type is
 mostly a consequence (25), 91 % for an exception of a general class (12) but 4 of 8 where that is a bare
 RuntimeError or the like, 3 of 5 where the program also says that it is done, 5 of 12 for `none.running`.
@@ -19,6 +20,7 @@ COMPLETED = 0.88
 RUNNING = 0.55
 RUNNING_BESIDE_A_HINT = 0.45
 UNDECIDED = 0.4
+DIVERGED = 0.7  # not measured: no job of the sample was judged so
 
 
 def confidence(root: Group, rivals: Sequence[Group], outcome: Outcome) -> float:

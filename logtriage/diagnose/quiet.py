@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from logtriage.diagnose.confidence import COMPLETED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
+from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
+from logtriage.localize.divergence import Divergence, diverged
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import Outcome
@@ -29,6 +30,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return _hang(findings, outcome)
     if slow is not None and not hints:
         return slow_job(findings, slow, ())
+    if not hints and (left := diverged(findings.progress.traces)) is not None:
+        return _diverged(left, outcome)
     if outcome.kind == "completed" and outcome.line is not None:
         return Decision(
             "none.completed",
@@ -76,6 +79,20 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
             "A collective time-out that is shorter than your patience, so that the watchdog names the "
             "operation.",
         ),
+    )
+
+
+def _diverged(left: Divergence, outcome: Outcome) -> Decision:
+    told = f"the loss rose from {left.best:.3g} to {left.last:.3g} and never came back"
+    return Decision(
+        "numerics.divergence",
+        told[0].upper() + told[1:],
+        DIVERGED,
+        Culprits(),
+        tuple(Evidence(line, told) for line in left.lines),
+        "localisation",
+        told,
+        "completed" if outcome.kind == "completed" else "failed",
     )
 
 

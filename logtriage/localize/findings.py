@@ -12,6 +12,7 @@ from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
+from logtriage.localize.rank_reports import slow_by_reports
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
@@ -67,7 +68,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         candidates=tuple(candidates),
         cascade=cascade,
         outcome=judge(scene, progress, exits),
-        slowness=slowness(progress),
+        slowness=slowness(progress) or slow_by_reports(scene),
         offsets=offsets,
         deposits=deposits,
     )

@@ -46,7 +46,7 @@ class Slowness:
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
 _DURATION = re.compile(
     r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
-    r"|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*)(?:[_ ]?time)?$"
+    r"|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train)(?:[_ ]?time)?$"
 )
 
 
@@ -132,6 +132,8 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
             for name, value in values.items()
             if _WORK.search(name) and not _DATA.search(name) and not _WAIT.search(name)
         ]
+        if {"iter_time", "forward_time", "train_time"} <= values.keys():  # ESPnet's wait for the next batch
+            data, whole = [values["iter_time"]], [values["train_time"]]
         if data and whole and max(data) <= max(whole) and max(whole) > 0:
             shares.append((max(data) / max(whole), line))
         elif data and work and max(work) > 0:

@@ -1,0 +1,71 @@
+"""A loss that went up and stayed up, without an error: the run goes on and is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.progress import Trace, median
+from logtriage.model import Line
+
+_LOSS = re.compile(
+    r"(?i)(?<![a-z_/])(?:train(?:ing)?[_ /]|lm[_ ]|total[_ ]|avg[_ ]|mean[_ ]|ce[_ ]|reduced_train_)?loss"
+    r"[\"']?\s{0,4}[:=|]?\s{0,4}[\"']?(\d{1,9}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)(?![\d.]*[/%])"
+)
+_EVALUATION = re.compile(r"(?i)\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test)\b")
+LEAST_POINTS = 40
+LEARNED = 0.2  # of the first loss: a run that never learned so much cannot lose it
+LOST = 0.6  # of what was learned
+STAYED = 0.1  # of the run, at its end
+EASY_LOSS = 0.05  # below this a loss only wavers
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """`lines`: where the loss left for good, right after, and the last step; losses as they are printed."""
+
+    best: float
+    last: float
+    lines: tuple[Line, ...]
+
+
+def diverged(traces: Sequence[Trace]) -> Divergence | None:
+    """Where the longest trace's loss lost most of what it had learned and stayed so to the end.
+
+    Medians of neighbouring points are compared, so that single spikes do not count.
+    """
+    best: Divergence | None = None
+    for trace in sorted(traces, key=lambda each: -len(each.points))[:4]:
+        points: list[tuple[float, Line]] = []
+        for point in trace.points:
+            text = point.text[:1000]
+            if (told := _LOSS.search(text)) is not None and not _EVALUATION.search(text):
+                points.append((float(told[1]), point.line))
+        best = best or _left(points)
+    return best
+
+
+def _left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
+    if len(points) < LEAST_POINTS:
+        return None
+    values = [value for value, _ in points]
+    width = max(5, len(values) // 40)
+    smooth = [median(values[at : at + width]) for at in range(len(values) - width + 1)]
+    low = min(smooth)
+    where = smooth.index(low)
+    end = values[-max(width, int(len(values) * STAYED)) :]
+    first = median(values[:width])
+    learned = first - low
+    if low < 0 or first < EASY_LOSS or learned < LEARNED * first or where + width >= len(values):
+        return None
+    if median(end) - low < LOST * learned or min(end) - low < LOST * learned / 2:
+        return None
+    bar = low + learned * LOST / 2
+    at = len(values)
+    while at > where and values[at - 1] > bar:
+        at -= 1
+    if at >= len(values):
+        return None
+    lines = [points[at][1], points[min(at + 1, len(points) - 1)][1], points[-1][1]]
+    return Divergence(low, median(end), tuple(dict.fromkeys(lines)))
