@@ -58,6 +58,28 @@ def test_a_dump_that_was_lost_moves_the_blame_to_nobody_else(lost: int) -> None:
     assert set(comparison.ranks) >= {12, 14} - {lost} and set(comparison.ranks) <= {12, 14}
 
 
+@pytest.mark.parametrize(
+    ("job", "fault", "rank"), [("skipped-collective", Fault.CROSSED, 2), ("frozen-rank", Fault.ABSENT, 1)]
+)
+def test_real_dumps_of_a_backend_that_tells_no_states(job: str, fault: Fault, rank: int) -> None:
+    """Gloo's recorder leaves every operation `scheduled`, has no list of ranks, and counts what failed."""
+    dumps = sorted((REAL.parent.parent / f"flight-recorder-{job}" / "dumps").iterdir())
+    comparison = compare([read_recording(path.name, path.read_bytes()) for path in dumps])
+    assert comparison is not None and (comparison.fault, comparison.ranks) == (fault, (rank,))
+
+
+def test_without_states_a_job_that_ended_well_shows_nothing() -> None:
+    job = a_job(4, tensor=1, steps=3)
+    job.run()
+    read = []
+    for rank in job.ranks:
+        dump = job.dump(rank)
+        for entry in dump["entries"]:
+            entry |= {"state": "scheduled", "retired": True, "time_discovered_completed_ns": None}
+        read.append(read_recording(f"trace_rank_{rank}", pickle.dumps(dump, 2)))
+    assert not any(each.tells_completion for each in read) and compare(read) is None
+
+
 # --- one fault in a job of many shapes ---------------------------------------------------------------
 
 shapes = st.sampled_from([(4, 2, 1), (4, 1, 1), (8, 2, 1), (8, 2, 2), (8, 4, 1), (12, 2, 3)])

@@ -262,6 +262,10 @@ def _absent(scene: _Scene) -> Comparison | None:
     return scene.finding(fault, ends, "; ".join(told[:3]), points, lead)
 
 
+def _waiting(wait: Wait) -> str:
+    return f"{told_ranks(wait.joined)} {'waits' if len(wait.joined) == 1 else 'wait'} in {wait.told}"
+
+
 def _together(waits: Mapping[int, Wait]) -> list[tuple[Wait, list[int]]]:
     """Ranks of which the same operation tells."""
     found: dict[tuple[Group, int], tuple[Wait, list[int]]] = {}
@@ -295,9 +299,9 @@ def _crossed(scene: _Scene) -> Comparison | None:
     back = next(
         (each for each in missed if each.rank in first.absent and set(each.absent) & set(first.joined)), None
     )
-    told = f"{told_ranks(first.joined)} wait in {first.told} for {told_ranks(first.absent)}"
+    told = f"{_waiting(first)} for {told_ranks(first.absent)}"
     if back is not None:
-        told += f", while {told_ranks(back.joined)} wait in {back.told} for {told_ranks(back.absent)}"
+        told += f", while {_waiting(back)} for {told_ranks(back.absent)}"
     points = [
         scene.point(each.rank, f"waits in {each.told} for {told_ranks(each.absent)}{_place(each.operation)}",
                     each.operation.created)
@@ -332,8 +336,7 @@ def _no_dump(scene: _Scene, lacking: set[int]) -> Comparison | None:
         (each for each in scene.waits if lacking & set(each.unrecorded)),
         key=lambda each: (len(each.joined), -each.rank),
     )
-    verb = "waits" if len(wait.joined) == 1 else "wait"
-    told = f"{told_ranks(lacking)} left no dump, while {told_ranks(wait.joined)} {verb} in {wait.told}"
+    told = f"{told_ranks(lacking)} left no dump, while {_waiting(wait)}"
     points = [scene.point(wait.rank, f"waits in {wait.told}{_place(wait.operation)}", wait.operation.created)]
     return scene.finding(Fault.NO_DUMP, lacking, told, points, wait)
 
@@ -352,7 +355,9 @@ def _reordered(scene: _Scene) -> Comparison | None:
     return scene.finding(Fault.CROSSED, blamed, told, points, wait)
 
 
-def _joined(scene: _Scene) -> Comparison:
+def _joined(scene: _Scene) -> Comparison | None:
+    if not all(each.tells_completion for each in scene.recordings.values()):
+        return None  # it may as well have completed
     wait = max(scene.waits, key=lambda each: (len(each.joined), -each.rank))
     told = f"all of {told_ranks(wait.joined)} joined {wait.told} alike, and it did not complete on any"
     points = [scene.point(wait.rank, f"waits in {wait.told}{_place(wait.operation)}", wait.operation.created)]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from typing import Any
@@ -96,6 +96,7 @@ class Recording:
     groups: Mapping[str, Group]
     operations: tuple[Operation, ...]
     status: Mapping[str, Status]
+    tells_completion: bool = True  # False: states are guessed from the order, see `_guessed`
 
     @property
     def last_time(self) -> float:
@@ -125,11 +126,41 @@ def read_recording(file: str, data: bytes) -> Recording:
         if isinstance(entry, dict) and (operation := _operation(entry)) is not None
     ]
     found.sort(key=lambda each: each.record)
+    for entry in islice(entries, MOST_ENTRIES):  # groups that only entries name
+        named = entry.get("process_group") if isinstance(entry, dict) else None
+        if isinstance(named, list | tuple) and len(named) == 2 and isinstance(named[0], str):
+            groups.setdefault(named[0], Group(named[0], _word(named[1]), ()))
+    for operation in found:
+        groups.setdefault(operation.group, Group(operation.group, "", ()))
     rank = _rank(file, groups, found)
     if rank is None:
         raise RecordingFault("neither its name nor its groups tell whose rank's dump it is")
     status = _statuses(dump.get("pg_status"), groups, entries)
-    return Recording(file, rank, str(dump.get("version", "")), groups, tuple(found), status)
+    guessed = _guessed(found, entries)
+    return Recording(
+        file, rank, str(dump.get("version", "")), groups, tuple(guessed or found), status, guessed is None
+    )
+
+
+def _guessed(operations: list[Operation], entries: Sequence[Any]) -> list[Operation] | None:
+    """Operations with states by their order, where the recorder knows no states; None where it does.
+
+    Backends without events (Gloo) leave every operation `scheduled` and mark it as retired once it ended,
+    well or not. Such programs wait for each operation, so only the last one can be open.
+    """
+    retired = {
+        _int(entry.get("record_id"), 0)
+        for entry in islice(entries, MOST_ENTRIES)
+        if isinstance(entry, dict) and entry.get("retired") is True
+    }
+    if not retired or any(each.state != "scheduled" for each in operations):
+        return None
+    return [
+        replace(each, state="completed")
+        if each.record in retired and position < len(operations) - 1
+        else each
+        for position, each in enumerate(operations)
+    ]
 
 
 def entry_place(data: bytes, record: int) -> int | None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from logtriage.artefacts.recording import Group, Operation, Recording
+from logtriage.artefacts.recording import MOST_MEMBERS, Group, Operation, Recording
 
 # Collectives that no rank can complete before all have joined: what a peer completed, all joined.
 _JOINT = (
@@ -84,19 +84,23 @@ def standings(recordings: Mapping[int, Recording]) -> list[GroupStanding]:
         for operation in _settled(recording.operations):
             ranks = recording.groups[operation.group].ranks if operation.group in recording.groups else ()
             key = (operation.group, ranks)
-            titles.setdefault(key, Group(operation.group, "", ranks))
             if operation.is_p2p:
                 mixed.add(key)
             else:
                 by_group[key].setdefault(rank, []).append(operation)
     found = []
     for key, ranks_here in sorted(by_group.items()):
+        members = titles[key].ranks
+        if titles[key].description == "default_pg" and not members:
+            # All ranks are in it; a number that is left out is a rank without a dump.
+            members = tuple(range(min(max(recordings) + 1, MOST_MEMBERS)))
+            ranks_here = {rank: ranks_here.get(rank, []) for rank in recordings}
         known = {rank: _standing(rank, operations) for rank, operations in ranks_here.items()}
+        _close_guessed(known, recordings)
         if key not in mixed:
             _count_by_watchdog(known, {rank: recordings[rank] for rank in known}, key[0])
         if any(each.enqueued is not None for each in known.values()):
-            members = titles[key].ranks or tuple(sorted(known))
-            found.append(GroupStanding(titles[key], members, known))
+            found.append(GroupStanding(titles[key], members or tuple(sorted(known)), known))
     return found
 
 
@@ -139,12 +143,23 @@ def _standing(rank: int, operations: Sequence[Operation]) -> Standing:
     return standing
 
 
+def _close_guessed(known: Mapping[int, Standing], recordings: Mapping[int, Recording]) -> None:
+    """What is only thought to be open is completed where a peer went on to the next."""
+    furthest = max((standing.enqueued or 0 for standing in known.values()), default=0)
+    for rank, standing in known.items():
+        if not recordings[rank].tells_completion and standing.enqueued and standing.enqueued < furthest:
+            standing.open.clear()
+            standing.completed = standing.enqueued
+
+
 def _count_by_watchdog(
     known: Mapping[int, Standing], recordings: Mapping[int, Recording], group: str
 ) -> None:
     """Fill in what only the watchdog's counters tell, if they agree with the entries wherever both are."""
     counted = {
-        rank: recording.status[group] for rank, recording in recordings.items() if group in recording.status
+        rank: recording.status[group]
+        for rank, recording in recordings.items()
+        if group in recording.status and recording.tells_completion  # others count what failed as well
     }
     both = [(known[rank].enqueued, told) for rank, told in counted.items() if known[rank].open]
     if not both or any(enqueued != told.enqueued for enqueued, told in both):
