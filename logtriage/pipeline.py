@@ -11,6 +11,7 @@ from pathlib import Path
 from logtriage.artefacts.deposits import Deposits, read_deposits
 from logtriage.diagnose.dossier import compose
 from logtriage.diagnose.offline import decide
+from logtriage.diagnose.recalled import recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, read_closely
@@ -83,12 +84,20 @@ def triage(
     findings = localise(inventory, passed, bank, matcher, deposits)
     clock.lap("localisation")
     decision = decide(findings)
+    recalls = recalled(findings, decision, matcher, settings)
+    decision = with_memory(decision, recalls)
     clock.lap("decision")
     consulted = None
     if not offline:
         from logtriage.agent.consult import Consultation
+        from logtriage.agent.desk import Precedent
 
-        consulted = Consultation(findings, decision, mined, inventory, bank, matcher, settings)
+        precedents = [
+            Precedent(said.failure_type, said.title, each.likeness, said.mitigation, said.verdict_id)
+            for each in recalls
+            for said in (each.diagnosis,)
+        ]
+        consulted = Consultation(findings, decision, mined, inventory, bank, matcher, settings, precedents)
         decision = consulted.decision
         clock.lap("model")
     verdict = compose(

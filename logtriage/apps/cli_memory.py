@@ -208,4 +208,4 @@ def _telling(paths: list[str]) -> list[str]:
         verdict = pipeline.triage(paths, offline=True)
     if accuses(verdict):
         return verdict_lines(verdict)
-    return telling_lines(closely_read(paths), Matcher(load_bank()))
+    return [line.message for line in telling_lines(closely_read(paths), Matcher(load_bank()))]

@@ -226,11 +226,11 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
     return None
 
 
-def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[str]:
-    """The messages of a job that most look like a failure, one of each kind, the most telling first."""
-    kinds: dict[str, str] = {}
+def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[Line]:
+    """The lines of a job that most look like a failure, one of each kind, the most telling first."""
+    kinds: dict[str, Line] = {}
     for _, line, _ in _ranked(readings, matcher):
-        kinds.setdefault(mask(line.message), line.message)
+        kinds.setdefault(mask(line.message), line)
     return list(kinds.values())[:most]
 
 

@@ -20,6 +20,7 @@ from logtriage.mining.summary import Summary
 from logtriage.rulebank.bank import Bank, BankFault, read_rule_file
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Rule
+from logtriage.settings import Settings
 
 TRIAL, ACTIVE, RETIRED = "trial", "active", "retired"
 STATES = (TRIAL, ACTIVE, RETIRED)
@@ -30,6 +31,11 @@ class LearnedRule:
     rule: Rule
     state: str
     file: Path
+
+
+def has_memory(settings: Settings) -> bool:
+    """Whether anything can have been confirmed here, told without opening a database."""
+    return bool(settings.database_url) or (settings.data_dir / "ledger.sqlite3").exists()
 
 
 def rules_dir(data_dir: Path) -> Path:

@@ -1,0 +1,95 @@
+"""What the memory says of an unsure verdict: confirmed diagnoses whose evidence is like this job's lines.
+
+A learned rule is the sure way, and by now has had its say; likeness helps where a message was reworded. Of
+labelled jobs the nearest other one at a likeness of 0.8 died of the same in about half of the cases
+(benchmarks/results/embedding.md), and a verdict from memory claims no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from logtriage.diagnose.decision import Decision
+from logtriage.localize.findings import Findings
+from logtriage.memory.rule_folder import has_memory
+from logtriage.model import Culprits, Evidence, Line
+from logtriage.rulebank.matcher import Matcher
+from logtriage.settings import Settings
+
+UNSURE = 0.5  # a confidence below which the memory is asked
+NEAR = 0.8
+CLAIMED = 0.5
+MOST_RECALLED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A confirmed diagnosis, the line of this job that resembles its evidence, and how much (0 to 1)."""
+
+    line: Line
+    likeness: float
+    failure_type: str
+    title: str
+    mitigation: str
+    verdict_id: str
+    author: str
+    at: str
+
+
+def recalled(
+    findings: Findings, decision: Decision, matcher: Matcher, settings: Settings
+) -> tuple[Recalled, ...]:
+    """The nearest confirmed diagnoses of an unsure job; none where there is no memory, or it cannot be asked."""
+    unsure = decision.failure_type == "unknown" or decision.confidence < UNSURE
+    if not unsure or not has_memory(settings):
+        return ()
+    from logtriage.memory.embedding import EmbeddingFault
+    from logtriage.memory.evidence import telling_lines
+    from logtriage.memory.incidents import IndexFault, index_of, similar_diagnoses
+    from logtriage.memory.ledger import LedgerFault, open_ledger
+
+    lines = telling_lines(findings.scene.readings, matcher)
+    try:
+        ledger = open_ledger(settings.database_url, settings.data_dir)
+        index = index_of(settings)
+        found = [
+            Recalled(
+                line,
+                likeness,
+                each.failure_type,
+                each.title,
+                each.mitigation,
+                each.verdict_id,
+                each.author,
+                each.at,
+            )
+            for line in lines
+            for likeness, each in similar_diagnoses([line.message], ledger, index, MOST_RECALLED)
+        ]
+    except (LedgerFault, IndexFault, EmbeddingFault, OSError):
+        return ()  # the verdict stands without it; `logtriage similar` says what is wrong
+    found.sort(key=lambda each: -each.likeness)
+    return tuple({each.verdict_id: each for each in reversed(found)}.values())[::-1][:MOST_RECALLED]
+
+
+def with_memory(decision: Decision, recalls: Sequence[Recalled]) -> Decision:
+    """The decision, or where the nearest diagnoses agree and are near enough, theirs."""
+    near = [each for each in recalls if each.likeness >= NEAR]
+    if not near or len({each.failure_type for each in near}) > 1 or near[0].failure_type.startswith("none."):
+        return decision
+    best = near[0]
+    day = best.at[:10]
+    told = f"like a line of {best.verdict_id}, which {best.author} called {best.failure_type} on {day}"
+    return replace(
+        decision,
+        failure_type=best.failure_type,
+        title=best.line.message[:160],
+        confidence=CLAIMED,
+        culprits=Culprits(ranks=(best.line.rank,)) if best.line.rank is not None else decision.culprits,
+        evidence=(Evidence(best.line, f"{best.likeness:.0%} {told}"),),
+        decided_by="memory",
+        why=f"it is {told}",
+        outcome="failed",
+        root=None,
+    )
