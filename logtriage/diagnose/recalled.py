@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.findings import Findings
@@ -16,6 +17,9 @@ from logtriage.memory.rule_folder import has_memory
 from logtriage.model import Culprits, Evidence, Line
 from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import Settings
+
+if TYPE_CHECKING:
+    from logtriage.memory.ledger import Diagnosis
 
 UNSURE = 0.5  # a confidence below which the memory is asked
 NEAR = 0.8
@@ -29,18 +33,13 @@ class Recalled:
 
     line: Line
     likeness: float
-    failure_type: str
-    title: str
-    mitigation: str
-    verdict_id: str
-    author: str
-    at: str
+    diagnosis: Diagnosis
 
 
 def recalled(
     findings: Findings, decision: Decision, matcher: Matcher, settings: Settings
 ) -> tuple[Recalled, ...]:
-    """The nearest confirmed diagnoses of an unsure job; none where there is no memory, or it cannot be asked."""
+    """The confirmed diagnoses nearest to an unsure job; none without a memory, or where it fails."""
     unsure = decision.failure_type == "unknown" or decision.confidence < UNSURE
     if not unsure or not has_memory(settings):
         return ()
@@ -54,36 +53,29 @@ def recalled(
         ledger = open_ledger(settings.database_url, settings.data_dir)
         index = index_of(settings)
         found = [
-            Recalled(
-                line,
-                likeness,
-                each.failure_type,
-                each.title,
-                each.mitigation,
-                each.verdict_id,
-                each.author,
-                each.at,
-            )
+            Recalled(line, likeness, each)
             for line in lines
             for likeness, each in similar_diagnoses([line.message], ledger, index, MOST_RECALLED)
         ]
     except (LedgerFault, IndexFault, EmbeddingFault, OSError):
         return ()  # the verdict stands without it; `logtriage similar` says what is wrong
     found.sort(key=lambda each: -each.likeness)
-    return tuple({each.verdict_id: each for each in reversed(found)}.values())[::-1][:MOST_RECALLED]
+    return tuple({each.diagnosis.verdict_id: each for each in reversed(found)}.values())[::-1][:MOST_RECALLED]
 
 
 def with_memory(decision: Decision, recalls: Sequence[Recalled]) -> Decision:
     """The decision, or where the nearest diagnoses agree and are near enough, theirs."""
     near = [each for each in recalls if each.likeness >= NEAR]
-    if not near or len({each.failure_type for each in near}) > 1 or near[0].failure_type.startswith("none."):
+    types = {each.diagnosis.failure_type for each in near}
+    if len(types) != 1 or types.pop().startswith("none."):
         return decision
-    best = near[0]
-    day = best.at[:10]
-    told = f"like a line of {best.verdict_id}, which {best.author} called {best.failure_type} on {day}"
+    best, said = near[0], near[0].diagnosis
+    told = (
+        f"like a line of {said.verdict_id}, which {said.author} called {said.failure_type} on {said.at[:10]}"
+    )
     return replace(
         decision,
-        failure_type=best.failure_type,
+        failure_type=said.failure_type,
         title=best.line.message[:160],
         confidence=CLAIMED,
         culprits=Culprits(ranks=(best.line.rank,)) if best.line.rank is not None else decision.culprits,
