@@ -238,7 +238,7 @@ class Mining(Part):
     compression: float = Field(default=1.0, description="lines for each template")
     left_out: tuple[Text, ...] = Field(default=(), description="what was sampled or bounded, in words")
     trial_rules: dict[Text, Count] = Field(
-        default_factory=dict, description="learned rules on trial, which have no say, and the lines they match"
+        default_factory=dict, description="learned rules on trial, without a say, and the lines they match"
     )
 
 
