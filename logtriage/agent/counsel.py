@@ -86,7 +86,10 @@ def _may_replace(desk: Desk, pooled: Pool) -> bool:
     if name is None or name.startswith("none.") or pooled.support < Bearing.WORDS:
         return False
     if offline.failure_type == "unknown":
-        return pooled.support is not Bearing.SYMPTOM
+        # Where the localisation knows who ended first, what others wrote is no cause.
+        writer = desk.findings.topology.rank(pooled.lines[0])
+        ranks = offline.culprits.ranks
+        return pooled.support is not Bearing.SYMPTOM and (writer is None or not ranks or writer in ranks)
     if any(each.failure_type == name for each in cascade.followers) or pooled.support < Bearing.CAUSE:
         return False
     sureness = cascade.root.sureness if cascade.root is not None else 0

@@ -171,7 +171,7 @@ def _between(desk: Desk, start: str, end: str) -> Iterable[str]:
     seen: set[tuple[str, int | None]] = set()
     for each in sorted(desk.findings.candidates, key=lambda one: one.time or 0.0):
         moment = each.time
-        if moment is None or not bounds[0] <= moment % 86_400 <= bounds[1] + 1:
+        if moment is None or not bounds[0] <= moment % 86_400 < bounds[1] + 1:
             continue
         if (each.failure_type, each.rank) not in seen:
             seen.add((each.failure_type, each.rank))
@@ -180,7 +180,7 @@ def _between(desk: Desk, start: str, end: str) -> Iterable[str]:
         inside = [
             point
             for point in trace.points
-            if point.line.time is not None and bounds[0] <= point.line.time % 86_400 <= bounds[1] + 1
+            if point.line.time is not None and bounds[0] <= point.line.time % 86_400 < bounds[1] + 1
         ]
         if inside:
             rank = f"rank {trace.rank}" if trace.rank is not None else trace.file
