@@ -10,7 +10,7 @@ from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.findings import Findings
-from logtriage.localize.outcome import endings
+from logtriage.localize.outcome import endings, says_status_zero
 from logtriage.model import Line
 
 
@@ -62,6 +62,8 @@ SECONDS_SINCE = 120.0
 
 def _long_before(candidate: Candidate, done: Line, findings: Findings) -> bool:
     """Not just before: a peer may still write that it is done in the moment in which another rank dies."""
+    if says_status_zero(done) and candidate.line.file == done.file and candidate.line.number < done.number:
+        return True
     if candidate.time is not None and done.time is not None and done.time - candidate.time > SECONDS_SINCE:
         return True
     steps = sum(

@@ -13,6 +13,7 @@ from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.rank_reports import slow_by_reports
+from logtriage.localize.runs import superseded
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
@@ -55,7 +56,8 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     )
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
-    final = final_attempt(candidates, scene)
+    past = superseded(scene, progress)
+    final = final_attempt([each for each in candidates if each.line.file not in past], scene)
     cascade = untangle(group(final, bank.explains))
     broken = _broken_before(candidates, final, cascade, bank)
     if broken:
@@ -67,7 +69,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         exits=tuple(exits),
         candidates=tuple(candidates),
         cascade=cascade,
-        outcome=judge(scene, progress, exits),
+        outcome=judge(scene, progress.without(past), [each for each in exits if each.line.file not in past]),
         slowness=slowness(progress) or slow_by_reports(scene),
         offsets=offsets,
         deposits=deposits,

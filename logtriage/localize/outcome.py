@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -76,6 +77,16 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
     ]
 
 
+_STATUS_ZERO = re.compile(
+    r"(?i)\b(?:exit(?:ed)?|return(?:ed)?|ended|completed)\b[^\n]{0,12}\b(?:code|status)\b[^\n]{0,24}[ :=]0\b"
+)
+
+
+def says_status_zero(line: Line) -> bool:
+    """Whether a line reports the status 0 of the program as a whole."""
+    return _STATUS_ZERO.search(line.text[:1000]) is not None
+
+
 LINES_ABOVE = 10
 
 
@@ -102,6 +113,8 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
     last = progress.last_time
     done = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
     for each in exits:
+        if done is not None and each.line.number < done.number and says_status_zero(done):
+            continue  # the parent of all says, after that, that it went well
         after = done is not None and each.line.file == done.file and each.line.number > done.number
         if after and each.code in (-9, -15):
             continue  # what the end of a finished program takes down with it

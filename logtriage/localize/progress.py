@@ -83,6 +83,18 @@ class Progress:
                 repeats.append(sum(step in reached for step in later))
         return self.steps_after(line) - max(repeats)
 
+    def without(self, files: frozenset[str]) -> Progress:
+        """The progress in all other files."""
+        if not files:
+            return self
+        return Progress(
+            traces=tuple(each for each in self.traces if each.file not in files),
+            checkpoints=tuple(each for each in self.checkpoints if each.line.file not in files),
+            completed=tuple(each for each in self.completed if each.line.file not in files),
+            resumed=tuple(each for each in self.resumed if each.line.file not in files),
+            _lines_by_writer={key: at for key, at in self._lines_by_writer.items() if key[0] not in files},
+        )
+
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
 
@@ -91,8 +103,12 @@ def gather(scene: Scene) -> Progress:
     """The traces of a scene; a line with several progress-bar states gives its last one."""
     by_writer: dict[tuple[str, int | None], list[StepPoint]] = {}
     seen: set[tuple[str, int]] = set()
-    for sign in sorted(scene.marked(Mark.STEP), key=lambda each: (each.line.file, each.line.number)):
+    signs = sorted(scene.marked(Mark.STEP), key=lambda each: (each.line.file, each.line.number))
+    numbered = {(sign.line.file, sign.rank) for sign in signs if sign.hit.capture("step")}
+    for sign in signs:
         step = _number(sign.hit.capture("step"))
+        if step is None and (sign.line.file, sign.rank) not in numbered:
+            step = len(by_writer.get((sign.line.file, sign.rank), ())) + 1  # it only tells of an epoch
         if step is None:
             continue
         key = (sign.line.file, sign.rank)
