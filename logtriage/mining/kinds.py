@@ -17,7 +17,7 @@ _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdefABCDEF"
 _BLUR = bytes(ord("0") if code in _HEX else code for code in range(256))
 SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its digits takes its place
-KEY_BYTES = 2_048  # a longer shape is cut: what names a line's kind stands at its head
+KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at its head
 NUMPY_PAYS = 1 << 20  # bytes; below this, importing numpy costs more than it saves
 
 

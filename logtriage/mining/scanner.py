@@ -9,8 +9,8 @@ from typing import Protocol
 
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.calls import Calls
-from logtriage.mining.kinds import KEY_BYTES, Lines, keyed, lines_of
-from logtriage.mining.summary import MOST_KEYS, STEPS_FIRST, STEPS_LAST, Ends, KeyCount, Place, Seen, Summary
+from logtriage.mining.kinds import Lines, keyed, lines_of
+from logtriage.mining.summary import KEYS_BYTES, STEPS_FIRST, STEPS_LAST, Ends, KeyCount, Place, Seen, Summary
 from logtriage.model import SourceRole
 from logtriage.rulebank.database import PatternDatabase, is_loud
 from logtriage.rulebank.matcher import Hit, Matcher
@@ -18,7 +18,7 @@ from logtriage.rulebank.matcher import Hit, Matcher
 MANY = 512  # lines of one blur that are told apart by their words and numbers before they are matched
 MOST_MATCHED = 8_000  # different lines with the same rules' keywords that are matched in a piece
 ONE_RANK_STEPS = 4  # lines that show progress, of one kind, at either end of a file that one rank wrote
-SAMPLE_BYTES = KEY_BYTES * 2
+SAMPLE_BYTES = 2_048
 STEP_BYTES = 16 << 10  # of a line that may show progress, what is kept until its file is read
 
 # What differs between two lines of a storm that say the same: the time.
@@ -73,11 +73,9 @@ class Scanner:
                 known.count += kind.count
                 known.first = min(known.first, place(kind.first))
                 known.last = max(known.last, place(kind.last))
-            elif len(summary.keys) < MOST_KEYS:
-                sample = lines.line(kind.first)[:SAMPLE_BYTES]
-                summary.keys[key] = KeyCount(kind.count, place(kind.first), place(kind.last), sample)
             else:
-                summary.left_out += kind.count
+                sample = lines.line(kind.first)[:SAMPLE_BYTES]
+                summary.keep(key, KeyCount(kind.count, place(kind.first), place(kind.last), sample))
             if self._calls.marked(lines.line(kind.first)):
                 marked[int(lines.codes[kind.first])] = key
         self._keep_steps(lines, marked, summary)
@@ -136,11 +134,15 @@ class Scanner:
                 summary.unmatched += len(same)
         return chosen
 
-    def finished(self, summary: Summary, where: SourceRole, *, one_rank: bool = False) -> Summary:
+    def finished(
+        self, summary: Summary, where: SourceRole, *, one_rank: bool = False, keys_bytes: int = KEYS_BYTES
+    ) -> Summary:
         """The summary of a whole file, once all its pieces are joined: what shows progress is matched now.
 
-        Where `one_rank` wrote the file, few lines of each kind tell how far it came.
+        Where `one_rank` wrote the file, few lines of each kind tell how far it came. `keys_bytes` is what its
+        shapes may take from now on, beside those of all other files.
         """
+        summary.keep_most(keys_bytes)
         for place, line in sorted(
             seen
             for ends in summary.steps.values()

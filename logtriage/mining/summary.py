@@ -21,7 +21,8 @@ KEPT_FIRST = 256  # places kept of one rule with the same captures: enough for o
 KEPT_LAST = 64
 STEPS_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a file are matched …
 STEPS_LAST = 64  # … and the last, enough for one of each rank
-MOST_KEYS = 200_000  # distinct shapes of one file; later new ones are counted as left out
+KEYS_BYTES = 48 << 20  # what the distinct shapes of one file may take; later new ones are counted as left out
+_EACH_KEY = 300  # what a shape takes beside its own bytes and its sample's
 MOST_CAPTURES = 4_000  # different captures of one rule that are told apart in a file
 
 _Item = TypeVar("_Item")
@@ -71,6 +72,7 @@ class Summary:
     keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Ends[Place]] = field(default_factory=dict)
     steps: dict[Key, Ends[Seen]] = field(default_factory=dict)  # lines that may show progress, unmatched
+    keys_bytes: int = 0
     left_out: int = 0  # lines whose shape was not kept
     unmatched: int = 0  # lines that were not matched, since too many different ones called the same rules
     captured: Counter[str] = field(default_factory=Counter)  # different captures of each rule in `hits`
@@ -86,12 +88,10 @@ class Summary:
             if mine is not None:
                 mine.count += count.count
                 mine.last = shifted(count.last)
-            elif len(self.keys) < MOST_KEYS:
-                self.keys[key] = KeyCount(
-                    count.count, shifted(count.first), shifted(count.last), count.sample
-                )
             else:
-                self.left_out += count.count
+                self.keep(
+                    key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample)
+                )
         for hit_key, sightings in later.hits.items():
             known = self._sightings(hit_key)
             extra = sightings.count - len(sightings.first) - len(sightings.last)
@@ -108,6 +108,24 @@ class Summary:
         self.unmatched += later.unmatched
         self.lines += later.lines
         self.bytes += later.bytes
+
+    def keep(self, key: Key, count: KeyCount) -> None:
+        """Take up a shape that was not seen before, or count its lines as left out."""
+        size = len(key) + len(count.sample) + _EACH_KEY
+        if self.keys_bytes + size <= KEYS_BYTES:
+            self.keys_bytes += size
+            self.keys[key] = count
+        else:
+            self.left_out += count.count
+
+    def keep_most(self, size: int) -> None:
+        """Of the shapes only so many bytes' worth, the commonest and of them the first."""
+        if self.keys_bytes > size:
+            ordered = sorted(self.keys.items(), key=lambda item: (-item[1].count, item[1].first))
+            self.keys, self.keys_bytes = {}, max(0, KEYS_BYTES - size)
+            for key, count in ordered:
+                self.keep(key, count)
+            self.keys_bytes -= max(0, KEYS_BYTES - size)
 
     def _sightings(self, hit_key: HitKey) -> Ends[Place]:
         """Those of a rule and its captures; beyond the bound, those of the rule alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,8 @@ from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
 DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
+JOB_KEYS_BYTES = 64 << 20  # what the distinct shapes of all files together may take, but for each file …
+LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 REPORT_SECONDS = 0.2
 LAST_BLOCK_SECONDS = 5.0  # how long a process that was told to stop may take to end its block
 
@@ -62,35 +65,63 @@ def survey(
     count = min(workers or os.cpu_count() or 1, sum(map(len, parts)))
     told = _Told(total, progress)
     enough = enough or threading.Event()
-    scanner = Scanner(matcher, databases(matcher.bank) if total >= DATABASE_BYTES and count < 2 else ())
-    scanned: dict[Part, Scanned] = {}
-    if count < 2 or total < PARALLEL_BYTES:
-        for source_parts in parts:
-            for part in source_parts:
-                if enough.is_set():
-                    break
-                source = sources[part.source]
-                told.file = source.file
-                scanned[part] = scan_part(scanner, root, source, part, told, enough.is_set)
+    in_processes = count > 1 and total >= PARALLEL_BYTES
+    compiled = databases(matcher.bank) if total >= DATABASE_BYTES and not in_processes else ()
+    joined = _Joined(Scanner(matcher, compiled), sources, parts)
+    if in_processes:
+        _in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
-        _in_processes(count, root, sources, parts, rules, told, enough, scanned)
-    summaries = []
-    faults = []
-    for source, source_parts in zip(sources, parts, strict=True):
-        summary = Summary()
-        for part in source_parts:
-            if (found := scanned.pop(part, None)) is None:
-                break  # a place behind a gap has no line number
-            summary.append(found.summary)
-            if found.fault:
-                faults.append(Unreadable(source.file, found.fault))
-            if not found.is_whole:
+        for part in itertools.chain.from_iterable(parts):
+            if enough.is_set():
                 break
-        summaries.append(scanner.finished(summary, source.role, one_rank=source.rank is not None))
+            source = sources[part.source]
+            told.file = source.file
+            joined.add(part, scan_part(joined.scanner, root, source, part, told, enough.is_set))
     unread = max(0, total - told.done) if enough.is_set() else 0
-    if unread and not any(each.bytes for each in summaries):
+    found = joined.survey(unread)
+    if unread and not any(each.bytes for each in found.summaries):
         raise KeyboardInterrupt
-    return Survey(tuple(summaries), tuple(faults), unread)
+    return found
+
+
+class _Joined:
+    """The parts of each source, joined in order as they come in; what came too early waits."""
+
+    def __init__(self, scanner: Scanner, sources: Sequence[Source], parts: Sequence[Sequence[Part]]) -> None:
+        self.scanner = scanner
+        self._sources = sources
+        self._missing = [list(reversed(source_parts)) for source_parts in parts]
+        self._early: dict[Part, Scanned] = {}
+        self._summaries = [Summary() for _ in sources]
+        self._faults: list[tuple[int, Unreadable]] = []
+        self._keys_bytes = max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, len(sources)))
+
+    def add(self, part: Part, scanned: Scanned) -> None:
+        self._early[part] = scanned
+        missing = self._missing[part.source]
+        while missing and missing[-1] in self._early:
+            found = self._early.pop(missing.pop())
+            self._summaries[part.source].append(found.summary)
+            if found.fault:
+                file = self._sources[part.source].file
+                self._faults.append((part.source, Unreadable(file, found.fault)))
+            if not found.is_whole:
+                return  # a place behind a gap has no line number
+        if not missing:
+            self._finish(part.source)
+
+    def _finish(self, source: int) -> None:
+        where = self._sources[source]
+        self._summaries[source] = self.scanner.finished(
+            self._summaries[source], where.role, one_rank=where.rank is not None, keys_bytes=self._keys_bytes
+        )
+
+    def survey(self, unread: int) -> Survey:
+        for source, missing in enumerate(self._missing):
+            if missing:
+                self._finish(source)
+        faults = (fault for _, fault in sorted(self._faults, key=lambda each: each[0]))
+        return Survey(tuple(self._summaries), tuple(faults), unread)
 
 
 class _Told:
@@ -122,9 +153,9 @@ def _in_processes(
     rules: Sequence[Path],
     told: _Told,
     enough: threading.Event,
-    scanned: dict[Part, Scanned],
+    joined: _Joined,
 ) -> None:
-    """Fill `scanned`. Whatever ends this call early ends the processes as well."""
+    """Join what the processes find. Whatever ends this call early ends the processes as well."""
     databases(load_bank(rules))  # compiled once, here: the processes load what is kept
     others = set(multiprocessing.active_children())
     done: Synchronized[int] = multiprocessing.Value("Q", 0)
@@ -145,8 +176,9 @@ def _in_processes(
             ended, waiting = wait(waiting, REPORT_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 if not future.cancelled():
-                    scanned[futures[future]] = future.result()
-                    told.file = sources[futures[future].source].file
+                    part = futures.pop(future)  # which lets go of the result as well
+                    joined.add(part, future.result())
+                    told.file = sources[part.source].file
             told.done = done.value
             told.show()
             if enough.is_set():
