@@ -284,6 +284,6 @@ def _faulty_lines(reading: Reading, matcher: Matcher) -> Iterator[tuple[int, Lin
             )
             if any(hit.rule.role is not Role.CAUSE for hit in hits):
                 continue
-            if any(hit.rule.strength is Strength.DEFINITE for hit in hits):
+            if any(hit.rule.strength is Strength.DEFINITE and not hit.rule.provenance for hit in hits):
                 continue
             yield weight, line

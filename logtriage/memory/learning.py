@@ -253,7 +253,7 @@ def _change(rule: Rule, state: str, diagnosis: Diagnosis, data_dir: Path) -> Cha
     )
     return Change(
         rule=rule.id,
-        action="generalised" if before is not None and not before[0].startswith(RETIRED) else "learned",
+        action=_action(before, state),
         author=diagnosis.author,
         at=diagnosis.at,
         reason=f"{diagnosis.failure_type} by {diagnosis.author}, {rule.provenance.evidence}"
@@ -264,3 +264,9 @@ def _change(rule: Rule, state: str, diagnosis: Diagnosis, data_dir: Path) -> Cha
         after=(f"{state}/{name}", rule_text(rule)),
         diagnosis=diagnosis.id,
     )
+
+
+def _action(before: tuple[str, bytes] | None, state: str) -> str:
+    if before is None or before[0].startswith(RETIRED):
+        return "learned"
+    return "promoted" if state == ACTIVE and before[0].startswith(TRIAL) else "generalised"

@@ -73,7 +73,9 @@ def propose(
     bank = bank_with_learned(data_dir)
     matcher = Matcher(bank)
     failure_type = diagnosis.failure_type
-    if (known := known_already(witness, failure_type, matcher)) is not None:
+    on_trial = {file.name for file in files_in_state(data_dir, TRIAL)}
+    known = known_already(witness, failure_type, matcher)
+    if known is not None and not (is_named and known.file in on_trial):  # a named line ends a trial
         return Proposal(why=f"the rule {known.id} knows this line already")
     if (claimed := claimed_by(witness, failure_type, matcher)) is not None:
         return Proposal(why=f"the shipped rule {claimed.id} is sure that this line is {claimed.failure_type}")
