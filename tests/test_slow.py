@@ -8,7 +8,8 @@ import pytest
 from scenes import clock, findings, of_rank, reading
 
 from logtriage.diagnose.offline import decide
-from logtriage.localize.slow import Slowness, slowness, timings
+from logtriage.localize.durations import timings
+from logtriage.localize.slow import Slowness
 
 FAST, SLOW = 0.2, 0.6
 
@@ -23,7 +24,7 @@ def measured(compute: list[float], wait: list[float], *, data: float = 0.01) -> 
 
 
 def told(*texts: str) -> Slowness | None:
-    return slowness(findings(*(of_rank(rank, text) for rank, text in enumerate(texts))).progress)
+    return findings(*(of_rank(rank, text) for rank, text in enumerate(texts))).slowness
 
 
 def test_durations_are_read_with_their_units() -> None:
@@ -138,6 +139,6 @@ def test_durations_in_one_shared_file_are_as_good() -> None:
         for step in range(1, 20)
         for rank in range(4)
     ]
-    found = slowness(findings(reading("all.log", "".join(lines))).progress)
+    found = findings(reading("all.log", "".join(lines))).slowness
     assert found is not None
     assert found.ranks == (1,)

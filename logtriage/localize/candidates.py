@@ -92,6 +92,7 @@ def gather_candidates(
                 captures=sign.hit.captures,
                 record=sign.record if sign.raised is not None else None,
                 source_role=sign.source.role,
+                recovered=sign.is_ignored,
             )
         )
     found += _unruled(scene, topology, clocks, progress)
@@ -112,8 +113,8 @@ _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, S
 
 def _weighed(sign: Sign) -> Strength:
     """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
-    if _is_wrapper(sign) or sign.is_ignored or sign.is_logged:
-        return Strength.HINT  # raised in a finalizer, or caught and logged as a warning
+    if _is_wrapper(sign) or sign.is_logged:
+        return Strength.HINT  # of a child's death, or of what was caught and logged as a warning
     if sign.raised is None:
         warned = _PYTHON_WARNING.search(sign.text[:600])
         return _WEAKER[sign.rule.strength] if warned else sign.rule.strength

@@ -70,7 +70,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         candidates=tuple(candidates),
         cascade=cascade,
         outcome=judge(scene, progress.without(past), [each for each in exits if each.line.file not in past]),
-        slowness=slowness(progress) or slow_by_reports(scene),
+        slowness=slowness(progress, scene, topology) or slow_by_reports(scene),
         offsets=offsets,
         deposits=deposits,
     )

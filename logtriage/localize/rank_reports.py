@@ -1,42 +1,29 @@
-"""What ranks report of their own times in lines that are no steps: `rank=13 forward=3.1s wait=0.1s`."""
+"""What a framework's own detector of stragglers reports: the slowest rank and the fastest."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
-from logtriage.localize.progress import StepPoint, Trace, median
+from logtriage.localize.progress import median
 from logtriage.localize.scene import Scene
-from logtriage.localize.slow import Slowness, straggler, timings
+from logtriage.localize.slow import Slowness
 from logtriage.model import Line, SourceRole
 
-_RANK = re.compile(r"(?i)\brank[ =:_]{0,2}(\d{1,6})\b")
 MOST_LINES = 20_000  # of a job, the last ones
 
 
 def slow_by_reports(scene: Scene) -> Slowness | None:
-    """The rank that its own reports, or the detector of its framework, show to be slow all along."""
+    """The rank that the detector of its framework shows to be slow all along."""
     lines = [
         line
         for reading in scene.readings
         if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
         for line in reading.lines
-        if "rank" in line.text[:400].lower() or line.rank is not None
+        if "MnEtpt/Rnk" in line.text[:4000]
     ][-MOST_LINES:]
-    return straggler(_reports(lines)) or _extremes(lines)
-
-
-def _reports(lines: Iterable[Line]) -> list[Trace]:
-    """The reports of each rank as a trace; their order stands for the step."""
-    points: dict[int, list[StepPoint]] = defaultdict(list)
-    for line in lines:
-        text = line.message[:1000]
-        named = _RANK.search(text) if line.rank is None else None
-        rank = int(named[1]) if named else line.rank
-        if rank is not None and len(timings(text)) >= 2:
-            points[rank].append(StepPoint(len(points[rank]), None, line, text))
-    return [Trace(rank, each[0].line.file, tuple(each)) for rank, each in points.items()]
+    return _extremes(lines)
 
 
 # Megatron-LM's straggler detector: the least and the most throughput, each with its rank.

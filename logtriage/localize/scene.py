@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
-from logtriage.model import Level, Line, Raised, Record, Source
+from logtriage.localize.jobs import other_jobs
+from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
 from logtriage.rulebank.rule import Mark, Role, Rule
 
@@ -81,20 +82,22 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
         Role.PROGRESS: scene.progress,
     }
     touched: dict[str, bool] = {}
+    others = other_jobs(readings)
     for reading in readings:
+        is_scheduler = reading.source.role is SourceRole.SCHEDULER
         grouped = scene.records[reading.source.file] = list(records(reading.lines))
-        before = ""
         neighbours = _neighbours(grouped)
         for record, (said, next_said) in zip(grouped, neighbours, strict=True):
             naming = _naming_lines(record)
-            ignored = before.startswith("Exception ignored in")
-            before = record.lines[-1].message.lstrip()
+            ignored = said is not None and said.message.lstrip().startswith("Exception ignored in")
             logged = naming is not None and _is_logged(said, record.lines[0], next_said)
             for line in record.lines:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
                 if named is None:
                     continue
                 for hit, text in _hits(line, reading.source, matcher, touched):
+                    if is_scheduler and others.concern(line, hit.rule.role):
+                        continue
                     raised, link, links = named
                     shelves[hit.rule.role].append(
                         Sign(hit, line, reading.source, raised, link, links, record, text, ignored, logged)

@@ -26,6 +26,7 @@ CALM_SECONDS = 5.0  # … so long after its exception: a process that died write
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
 AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
 
+_MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
 _SUCCEEDED = re.compile(
     r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
@@ -49,8 +50,37 @@ def survivors(
     afterwards = Afterwards(
         _calm_words(scene, topology), _said_after(candidates, scene), _gave_up(candidates, topology)
     )
-    found = [_with_outcome(candidate, progress, afterwards) for candidate in candidates]
+    usual = _usual_complaints(candidates, progress)
+    found = [
+        replace(candidate, recovered=True)
+        if candidate.rule is not None and _is_weak_complaint(candidate) and candidate.rule.id in usual
+        else _with_outcome(candidate, progress, afterwards)
+        for candidate in candidates
+    ]
     return [_promoted(candidate, found) for candidate in found]
+
+
+def _is_weak_complaint(candidate: Candidate) -> bool:
+    return candidate.source_role in _MACHINE and candidate.strength is Strength.HINT
+
+
+def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> set[str]:
+    """The rules of weak complaints of machines with which the job lived: it made steps long after one.
+
+    Kernels complain all day (a slow NFS server, a corrected error). What came before without harm explains
+    no end; the run itself is the history that it is held against.
+    """
+    last = progress.last_time
+    if last is None:
+        return set()
+    return {
+        each.rule.id
+        for each in candidates
+        if each.rule is not None
+        and _is_weak_complaint(each)
+        and each.time is not None
+        and last > each.time + OUTLIVED_SECONDS
+    }
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:
@@ -104,7 +134,7 @@ def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None]
 
 def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> Candidate:
     """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
-    if candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
+    if candidate.recovered or candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
         return candidate
     if candidate.source_role not in (SourceRole.WORKER, SourceRole.MERGED):
         return candidate

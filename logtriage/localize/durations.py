@@ -1,0 +1,114 @@
+"""What lines say of how long things took: named durations, and whose they are.
+
+Programs print their times in many forms: on each rank's own lines (`step 7 | data 2.1ms compute 610.9ms`,
+DeepSpeed's `time (ms) | fwd_microstep: 3.1 | …`), in JSON records, or as a table that one rank prints of all
+(Megatron's `times across ranks (ms)`, NVIDIA's straggler reports). All become one kind of record here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
+from logtriage.model import Line, SourceRole
+from logtriage.rulebank.matcher import without_digits
+
+_TIMING = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
+    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b"
+)
+# Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
+_DURATION = re.compile(
+    r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
+    r"|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
+    r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
+)
+_SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
+WAIT = re.compile(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
+DATA = re.compile(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
+WORK = re.compile(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
+
+
+def timings(text: str) -> dict[str, float]:
+    """The named durations of one line, in seconds (or in the line's own unit where it names none)."""
+    found: dict[str, float] = {}
+    for match in _TIMING.finditer(text[-2_000:]):
+        unit = match["unit"] or match["named_unit"]
+        name = match["name"].strip(" -._").lower()
+        if unit is None and (suffix := _SUFFIX.search(name)):
+            name, unit = name[: suffix.start()], suffix[1]
+        if unit is None:
+            if not _DURATION.match(name):
+                continue
+            unit = "s"
+        value = float(match["value"]) * (0.001 if unit.startswith("m") else 1.0)
+        found.setdefault(name, value)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long one thing took on one rank, once. `kind` tells apart what is not to be compared."""
+
+    rank: int
+    kind: tuple[str, str]  # the line without its numbers, and the field's name
+    seconds: float
+    line: Line
+
+
+# A row of a table names the rank that it is about, first of all.
+_ROW = re.compile(
+    r"^\W{0,8}(?:\[[\w. -]{1,40}\]\s*)?[Rr](?:ank)?[ _=:#]{0,3}(?P<rank>\d{1,7})\b(?P<rest>.*)$"
+)
+_NAMED = re.compile(r"(?i)\brank[ =:_]{0,2}(\d{1,7})\b")
+# A value that follows the rank at once: what it is stands in a heading above the table.
+_BARE = re.compile(r"^\s*[:|=]\s*(?P<value>\d+(?:\.\d+)?)\s*(?:ms\b|s\b)?")
+_MEASURED = re.compile(
+    r"(?i)_ms\b|\bms\b|\(ms\)|\d ?m?s\b|sec|time|wait|compute|fwd|bwd|forward|backward|microstep"
+)
+_STRIPPED = str.maketrans("", "", "0123456789.\"'")
+MOST_DURATIONS = 400_000
+HEADING_LINES = 3  # a heading stands right above its table
+
+
+def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
+    """All durations that lines tell of a known rank, in the order of files and lines."""
+    timed: dict[str, bool] = {}  # shapes of lines: do they hold a duration?
+    count = 0
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+            continue
+        heading, heading_line = "", 0
+        for line in reading.lines:
+            text = line.text if line.text.lstrip().startswith("{") else line.message
+            shape = without_digits(text[:1000])
+            known = timed.get(shape)
+            if known is None:
+                known = timed[shape] = _ROW.match(text) is not None or (
+                    _MEASURED.search(text) is not None and bool(timings(text.replace('"', "")))
+                )
+            if not known:
+                if text.rstrip().endswith(":") and len(text) < 120:
+                    heading, heading_line = text.strip(), line.number
+                continue
+            count += 1
+            if count > MOST_DURATIONS:
+                return
+            row = _ROW.match(text)
+            rank = int(row["rank"]) if row is not None else topology.rank(line)
+            if rank is None and (named := _NAMED.search(text[:400])) is not None:
+                rank = int(named[1])  # `INFO step 7 rank=13 forward=3.1s wait=0.1s` in a file of many ranks
+            if rank is None:
+                continue
+            form = " ".join(shape.translate(_STRIPPED).split())[:120]
+            rest = row["rest"] if row is not None else text.replace('"', "")
+            if row is not None and (bare := _BARE.match(rest)) is not None:
+                if line.number - heading_line <= HEADING_LINES:
+                    heading_line = line.number  # the rows of a table carry its heading on
+                    yield Duration(rank, (form, heading.rstrip(":").lower()), float(bare["value"]), line)
+                rest = rest[bare.end() :]
+            for name, value in timings(rest).items():
+                yield Duration(rank, (form, name), value, line)

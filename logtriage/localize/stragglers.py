@@ -1,0 +1,149 @@
+"""Ranks whose own work takes longer than their peers', with the peers waiting for them.
+
+In a synchronous job every rank's step takes as long as the slowest, so whole steps prove nothing; what proves
+a straggler is its own part of them. Each rank's late median is held against its peers' by a robust distance
+(median and median absolute deviation), and must stay out in most of its late values: Minder (NSDI'25) and
+GREYHOUND (ATC'25) ask for such persistence, too. Where all are alike, nobody is named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.durations import DATA, WAIT, WORK, Duration
+from logtriage.localize.progress import median
+from logtriage.model import Line
+
+FEW_RANKS = 8  # so few that their spread tells little: the contrast must be large
+FEW_SLOWER = 1.8
+MANY_SLOWER = 1.2
+LEAST_SECONDS = 0.002
+DEVIATIONS = 6.0  # robust standard deviations from the peers
+NORMAL = 1.4826  # of a normal distribution, standard deviation over median absolute deviation
+LEAST_VALUES = 4
+PERSISTENT = 0.75  # share of a rank's late values that must lie beyond nine of ten of the peers'
+MOST_VALUES = 400  # of one rank and kind, the last ones
+
+
+@dataclass(frozen=True, slots=True)
+class Straggling:
+    """The slow ranks, by which factor, in which field, and the lines that show it, most telling first."""
+
+    ranks: tuple[int, ...]
+    factor: float
+    field: str
+    lines: tuple[Line, ...]
+    since: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """So many ranks told of their times, and none stands out."""
+
+    ranks: int
+
+
+def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
+    """The ranks that hold the others up; Alike where enough ranks are told of and none does."""
+    kinds: dict[tuple[str, str], dict[int, list[Duration]]] = defaultdict(lambda: defaultdict(list))
+    for each in told:
+        kinds[each.kind][each.rank].append(each)
+    best: Straggling | None = None
+    compared = 0
+    for (form, field), by_rank in sorted(kinds.items()):
+        if WAIT.search(field) or not (WORK.search(field) or DATA.search(field)):
+            continue
+        enough = {
+            rank: values[-MOST_VALUES:] for rank, values in by_rank.items() if len(values) >= LEAST_VALUES
+        }
+        if len(enough) < 2:
+            continue
+        waits = [
+            of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)
+        ]
+        compared = max(compared, len(enough))
+        found = _slow(enough, field, waits)
+        if found is not None and (best is None or found.factor > best.factor):
+            best = found
+    return best if best is not None else (Alike(compared) if compared > 2 else None)
+
+
+def _late(values: Sequence[Duration]) -> list[float]:
+    return [each.seconds for each in values[-max(3, len(values) // 3) :]]
+
+
+def _slow(
+    by_rank: dict[int, list[Duration]], field: str, waits: Sequence[dict[int, list[Duration]]]
+) -> Straggling | None:
+    late = {rank: _late(values) for rank, values in by_rank.items()}
+    usual = {rank: median(values) for rank, values in late.items()}
+    middle = median(list(usual.values()))
+    spread = NORMAL * median([abs(value - middle) for value in usual.values()])
+    slower = FEW_SLOWER if len(usual) < FEW_RANKS else MANY_SLOWER
+    out = [
+        rank
+        for rank, value in usual.items()
+        if value > slower * middle
+        and value - middle > max(DEVIATIONS * spread, LEAST_SECONDS)
+    ]
+    peers = [value for rank, values in late.items() if rank not in out for value in values]
+    if not out or not peers or len(out) * 3 > len(usual):
+        return None
+    bar = sorted(peers)[min(len(peers) - 1, len(peers) * 9 // 10)]
+    out = [rank for rank in out if sum(value > bar for value in late[rank]) >= PERSISTENT * len(late[rank])]
+    if not out or not _others_wait(waits, out, len(usual)):
+        return None
+    worst = max(out, key=lambda rank: usual[rank])
+    since = _onset(by_rank[worst], middle)
+    return Straggling(
+        ranks=tuple(sorted(out)),
+        factor=usual[worst] / max(middle, 1e-9),
+        field=field,
+        lines=_telling(by_rank, out, worst, since),
+        since=since,
+    )
+
+
+def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int], size: int) -> bool:
+    """Whether the peers wait longer than the slow; without a word on waiting, three ranks at least decide."""
+    told = False
+    for of_rank in waits:
+        usual = {rank: median(_late(values)) for rank, values in of_rank.items()}
+        own = [value for rank, value in usual.items() if rank in slow]
+        others = [value for rank, value in usual.items() if rank not in slow]
+        if own and others:
+            told = True
+            if median(others) > 1.2 * median(own):
+                return True
+    return not told and size >= 3
+
+
+def _onset(values: Sequence[Duration], middle: float) -> Line | None:
+    """The line from which on the rank stays slow; None where it was slow all along."""
+    late = median(_late(values))
+    bar = (middle + late) / 2
+    onset: Line | None = None
+    for each in values:
+        if each.seconds <= bar:
+            onset = None
+        elif onset is None:
+            onset = each.line
+    return onset if onset is not None and onset != values[0].line else None
+
+
+def _telling(
+    by_rank: dict[int, list[Duration]], slow: Sequence[int], worst: int, since: Line | None
+) -> tuple[Line, ...]:
+    """The slowest value of the worst rank, its first slow one, and the slowest ones of other slow ranks."""
+
+    def slowest(rank: int) -> Line:
+        values = by_rank[rank]
+        late = values[-max(3, len(values) // 3) :]
+        if since is not None and rank == worst:
+            late = [each for each in values if each.line.number >= since.number]
+        return max(late, key=lambda each: each.seconds).line
+
+    lines = [slowest(worst), *([since] if since is not None else []), *map(slowest, slow)]
+    return tuple(dict.fromkeys(lines))[:4]
