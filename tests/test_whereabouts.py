@@ -44,15 +44,16 @@ def behind(label: str, text: str) -> str:
 def failure_report(host: str, rank: int, local: int, code: int, pid: int) -> str:
     return (
         "=====\nFailures:\n  <NO_OTHER_FAILURES>\nRoot Cause (first observed failure):\n[0]:\n"
-        f"  time      : 2026-01-31_08:01:40\n  host      : {host}\n  rank      : {rank} (local_rank: {local})\n"
+        f"  time      : 2026-01-31_08:01:40\n  host      : {host}\n"
+        f"  rank      : {rank} (local_rank: {local})\n"
         f"  exitcode  : {code} (pid: {pid})\n  error_file: <N/A>\n=====\n"
     )
 
 
 def nccl(host: str, pid: int, rank: int, size: int, bus: str) -> str:
     return (
-        f"{host}:{pid}:{pid + 40} [0] NCCL INFO ncclCommInitRank comm 0x5578{rank:04x} rank {rank} nranks {size} "
-        f"cudaDev {rank % 4} nvmlDev {rank % 4} busId {bus} commId 0x1f - Init COMPLETE\n"
+        f"{host}:{pid}:{pid + 40} [0] NCCL INFO ncclCommInitRank comm 0x5578{rank:04x} rank {rank} "
+        f"nranks {size} cudaDev {rank % 4} nvmlDev {rank % 4} busId {bus} commId 0x1f - Init COMPLETE\n"
     )
 
 
@@ -94,8 +95,9 @@ CASES = {
         {
             "driver.log": f"{clock(0)} INFO worker.py:1841 -- Connected to Ray cluster\n"
             + "".join(
-                f"(Actor pid=12, ip=10.9.1.4) step {n} loss 2.1\n(Actor pid=77, ip=10.9.1.5) step {n} loss 2.1\n"
+                f"(Actor pid={pid}, ip=10.9.1.{at}) step {n} loss 2.1\n"
                 for n in range(1, 9)
+                for pid, at in ((12, 4), (77, 5))
             )
             + "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n",
             "syslog.10.9.1.5": "Jan 31 08:00:20 head-b kernel: [81.882614] Out of memory: Killed process 77 "
@@ -151,7 +153,8 @@ CASES = {
         {
             "train.log": steps(9)
             + "".join(
-                f"[2026-01-31 08:00:30,{n}00] [INFO] [launch.py:319:sigkill_handler] Killing subprocess {pid}\n"
+                f"[2026-01-31 08:00:30,{n}00] [INFO] [launch.py:319:sigkill_handler] "
+                f"Killing subprocess {pid}\n"
                 for n, pid in enumerate((901, 905, 911, 917))
             )
             + "[2026-01-31 08:00:31,100] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', '-u', "
@@ -165,7 +168,10 @@ CASES = {
     "launchers under srun": Case(
         {
             "slurm-9.out": "".join(
-                f"{n}: [rank{4 * n + r}]: step {s} loss 2.1\n" for s in range(1, 7) for n in (0, 1) for r in (0, 2)
+                f"{n}: [rank{4 * n + r}]: step {s} loss 2.1\n"
+                for s in range(1, 7)
+                for n in (0, 1)
+                for r in (0, 2)
             )
             + behind("1: ", behind("[rank6]: ", traceback("ZeroDivisionError: division by zero")))
             + "srun: error: c2: task 1: Exited with exit code 1\nsrun: error: c1: task 0: Terminated\n"
@@ -194,7 +200,8 @@ CASES = {
             )
             + "Exception in device=TPU:2: RESOURCE_EXHAUSTED: From /job:tpu_worker/replica:0/task:0:\n"
             "2 root error(s) found.\n"
-            "  (0) RESOURCE_EXHAUSTED: Attempting to reserve 6.48G at the bottom of memory. That was not possible.\n"
+            "  (0) RESOURCE_EXHAUSTED: Attempting to reserve 6.48G at the bottom of memory. That was not "
+            "possible.\n"
             "Exception in device=TPU:0: Cancelled: From /job:tpu_worker/replica:0/task:0:\n"
         },
         "cuda.out_of_memory",
@@ -207,8 +214,8 @@ CASES = {
                 for n in range(3)
                 for p, i in ((0, 0), (1, 0), (1, 1), (1, 2))
             )
-            + '{"textPayload": "The replica workerpool1-2 ran out-of-memory and exited with a non-zero status '
-            'of 137(SIGKILL)."}\n'
+            + '{"textPayload": "The replica workerpool1-2 ran out-of-memory and exited with a non-zero '
+            'status of 137(SIGKILL)."}\n'
         },
         "host.out_of_memory",
         (3,),
@@ -217,9 +224,11 @@ CASES = {
     "a machine that the cloud took, in a list of hosts": Case(
         {
             "hosts.txt": "".join(f"worker-{n} spotvm-{n} 10.1.0.{n + 4}\n" for n in range(4)),
-            "operations.txt": "systemevent-17  compute.instances.preempted  spotvm-2  DONE  2026-01-31T08:00:38Z\n",
+            "operations.txt": "systemevent-17  compute.instances.preempted  spotvm-2  DONE  "
+            "2026-01-31T08:00:38Z\n",
             **{
-                f"worker-{n}.log": steps(20) + ("SIGTERM caught\nTerminated\n" if n == 2 else "") for n in range(4)
+                f"worker-{n}.log": steps(20) + ("SIGTERM caught\nTerminated\n" if n == 2 else "")
+                for n in range(4)
             },
         },
         "scheduler.preempted",
@@ -228,14 +237,15 @@ CASES = {
     ),
     "a command that one host lacks": Case(
         {
-            "run.log": "[INFO] [multinode_runner.py:65:get_cmd] Running on the following workers: wk-1,10.3.0.9\n"
+            "run.log": "[INFO] [multinode_runner.py:65:get_cmd] Running on the following workers: "
+            "wk-1,10.3.0.9\n"
             "10.3.0.9: bash: /opt/env/bin/python: No such file or directory\n"
             "pdsh@wk-1: 10.3.0.9: ssh exited with exit code 127\n"
             + behind(
                 "wk-1: ",
                 traceback(
-                    "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for "
-                    "key: store_based_barrier_key:1 (world_size=8, worker_count=4, timeout=0:30:00)"
+                    "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, "
+                    "for key: store_based_barrier_key:1 (world_size=8, worker_count=4, timeout=0:30:00)"
                 ),
             )
         },
@@ -308,7 +318,7 @@ def test_a_return_code_is_not_blamed_on_the_process_spawned_last(tmp_path: Path)
 
 def test_a_kernel_log_whose_start_was_guessed_wrongly_still_counts(tmp_path: Path) -> None:
     dmesg = (
-        "[383161.979621] audit: type=1400 audit(1719312871.551:88): apparmor=\"STATUS\"\n"
+        '[383161.979621] audit: type=1400 audit(1719312871.551:88): apparmor="STATUS"\n'
         "[390000.100000] " + XID.format(xid=79, pid="'<unknown>'", what="GPU has fallen off the bus.")
     )
     files = {"rank0.log": steps(20) + REMOTE.format(rank=0), "dmesg.txt": dmesg}

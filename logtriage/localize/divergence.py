@@ -42,11 +42,12 @@ def diverged(traces: Sequence[Trace]) -> Divergence | None:
             text = point.text[:1000]
             if (told := _LOSS.search(text)) is not None and not _EVALUATION.search(text):
                 points.append((float(told[1]), point.line))
-        best = best or _left(points)
+        best = best or left(points)
     return best
 
 
-def _left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
+def left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
+    """Where the losses left their lowest level for good; None where they never learned or came back."""
     if len(points) < LEAST_POINTS:
         return None
     values = [value for value, _ in points]

@@ -1,0 +1,190 @@
+"""How a job ended, where the logs tell it in ways of their own: done, taken over, diverged, slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import bank_read_once, clock, judged, of_rank, scene, steps, traceback
+
+from logtriage.diagnose.confidence import RUNNING, confidence
+from logtriage.localize.cascade import Group
+from logtriage.localize.divergence import LEAST_POINTS, diverged, left
+from logtriage.localize.outcome import Outcome
+from logtriage.localize.progress import gather
+from logtriage.model import Line
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+def kind(folder: Path, **files: str) -> str:
+    return judged(
+        folder, {name.replace("__", "."): text for name, text in files.items()}
+    ).verdict.failure_type
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "12:10:00 INFO: somelab.command_utils.train: Done.\n",
+        f"{clock(60)} | INFO | recipes.train | Training finished: 20 steps\n",
+        "[after training is done] datetime: 2026-01-31 08:10:00 \n"
+        " validation loss at step 20 | lm loss value: 2.54 | lm loss PPL: 12.6 |\n"
+        " test loss at step 20 | lm loss value: 2.53 | lm loss PPL: 12.5 |\n",
+        "Successfully completed.\n",
+        "*** Best metric: 81.2 (epoch 29)\n",
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+        "Training finished, exit code of main: 0\n",
+    ],
+)
+def test_words_for_the_end(tmp_path: Path, end: str) -> None:
+    assert kind(tmp_path, train__log=steps(20) + end) == "none.completed"
+
+
+def test_a_notice_of_the_end_right_below_an_error_is_no_success(tmp_path: Path) -> None:
+    text = (
+        f"{clock(1)} INFO preparing images\n{clock(2)} ERROR no training images found, check train_data_dir\n"
+        f"{clock(3)} INFO Training finished.\n"
+    )
+    assert kind(tmp_path, console__txt=text) == "data.missing"
+
+
+def test_a_total_that_only_some_lines_know_is_reached(tmp_path: Path) -> None:
+    text = "".join(
+        f"[batch={n}/60]:\n\t Train time/batch: {n - 1}\n\t Train loss/train/total: 2.1\n"
+        for n in range(1, 61)
+    )
+    assert kind(tmp_path, run__log=text) == "none.completed"
+
+
+def test_a_goal_that_old_lines_named_is_not_reached(tmp_path: Path) -> None:
+    text = " iteration 7/ 99 | loss: 2.1 |\n" + steps(200)
+    assert kind(tmp_path, run__log=text) == "none.running"
+
+
+def test_a_run_in_the_next_file_takes_over(tmp_path: Path) -> None:
+    first = "".join(f"[batch={n}/90]: Train loss/train/total: 2.1\n" for n in range(1, 50)) + (
+        "slurmstepd: error: *** JOB 71 ON c1 CANCELLED AT 2026-01-31T08:00:00 DUE TO PREEMPTION ***\n"
+        "srun: error: c2: task 1: Terminated\n"
+    )
+    second = "".join(f"[batch={n}/90]: Train loss/train/total: 2.1\n" for n in range(46, 91))
+    (tmp_path / "whole").mkdir()
+    assert kind(tmp_path / "whole", job_71_r0__log=first, job_71_r1__log=second) == "none.completed"
+    (tmp_path / "alone").mkdir()
+    assert kind(tmp_path / "alone", job_71_r0__log=first) == "scheduler.preempted"
+
+
+def test_an_attempt_that_a_wrapper_repeated_is_survived_where_only_epochs_are_told(tmp_path: Path) -> None:
+    text = (
+        "run.sh: attempt 1\n"
+        + traceback("RuntimeError: synStatus=8 [Device not found] Device acquire failed.")
+        + "run.sh: attempt 2\n"
+        + "".join(
+            f"{{'loss': 1.4{n:02d}, 'learning_rate': 9e-05, 'epoch': {n / 10}}}\n" for n in range(1, 30)
+        )
+        + "{'train_runtime': 310.2, 'train_samples_per_second': 55.1, 'train_loss': 1.19, 'epoch': 3.0}\n"
+    )
+    assert kind(tmp_path, hpu__log=text) == "none.completed"
+
+
+def bar(step: int, rest: str) -> str:
+    return f"Epoch 0:   1%|▎         | {step}/2010 [1:10:00<76:47:54, 14.05s/it, {rest}]\n"
+
+
+def test_a_running_mean_that_is_not_kept_is_no_nan(tmp_path: Path) -> None:
+    shown = "".join(bar(n, f"loss=nan, v_num=3, reduced_train_loss=4.{n}") for n in range(10, 60, 5))
+    (tmp_path / "mean").mkdir()
+    assert kind(tmp_path / "mean", nemo__log=shown) == "none.running"
+    (tmp_path / "nan").mkdir()
+    lost = "".join(bar(n, "loss=nan, v_num=3, val_loss=4.2") for n in range(10, 60, 5))
+    assert kind(tmp_path / "nan", nemo__log=lost) == "numerics.nan"
+
+
+def curve(losses: list[float]) -> str:
+    return "".join(
+        f"{clock(2 * n)} INFO step {n} loss {loss:.4f} lr 1e-4\n" for n, loss in enumerate(losses, 1)
+    )
+
+
+FALLING = [9.0 * 0.97**n + 2.0 for n in range(120)]
+
+
+def test_a_loss_that_left_and_stayed_away(tmp_path: Path) -> None:
+    body = judged(tmp_path, {"train.log": curve(FALLING + [8.1, 8.3] * 20)}).verdict
+    assert body.failure_type == "numerics.divergence"
+    assert "step 121 " in body.evidence[0].text
+    assert body.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        FALLING,
+        [*FALLING, 9.0, 8.0, *FALLING[-40:]],  # a spike
+        [2.0 + 0.1 * (n % 7) for n in range(160)],  # never learned
+        [0.01 + 0.001 * n for n in range(160)],  # nearly nothing
+        [-1.0 - 0.1 * n for n in range(120)],  # no loss that means this
+    ],
+)
+def test_other_curves_do_not_diverge(losses: list[float]) -> None:
+    assert diverged(gather(scene(of_rank(0, curve(losses)))).traces) is None
+
+
+def _lines(losses: list[float]) -> list[tuple[float, Line]]:
+    return [(loss, Line("train.log", n, n, str(n), str(n))) for n, loss in enumerate(losses, 1)]
+
+
+@given(
+    st.lists(st.floats(1.0, 1e6), min_size=LEAST_POINTS, max_size=150), st.sampled_from([0.25, 2.0, 1024.0])
+)
+def test_divergence_does_not_depend_on_the_unit_of_the_loss(losses: list[float], factor: float) -> None:
+    one, other = left(_lines(losses)), left(_lines([loss * factor for loss in losses]))
+    assert (one and one.lines) == (other and other.lines)
+
+
+@given(st.lists(st.floats(0.0, 1e6), max_size=150))
+def test_a_loss_that_never_rises_does_not_diverge(losses: list[float]) -> None:
+    assert left(_lines(sorted(losses, reverse=True))) is None
+
+
+def test_a_rank_that_its_own_reports_show_to_be_slow(tmp_path: Path) -> None:
+    text = steps(30) + "".join(
+        f"{clock(60 + n)} | ml-{r} cuda:{r} rank={r} forward={3.1 if r == 2 else 1.0}s "
+        f"backward_wait={0.1 if r == 2 else 2.2}s\n"
+        for n in range(8)
+        for r in range(4)
+    )
+    body = judged(tmp_path, {"train.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (2,))
+
+
+def test_a_rank_that_the_detector_of_its_framework_names(tmp_path: Path) -> None:
+    text = steps(30) + "".join(
+        f"INFO:megatron.core.utils: | MnRtt/Rnk: 3448.69ms/22 | MxRtt/Rnk: 6805.37ms/9 | "
+        f"MnEtpt/Rnk: {150 + n}.49TF/9 | MxEtpt/Rnk: 296.97TF/{n}\n"
+        for n in range(4)
+    )
+    body = judged(tmp_path, {"train.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (9,))
+
+
+def test_waiting_for_the_next_batch_by_another_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"{clock(60 * n)} (trainer:754) INFO: 2epoch:train:{n}-{n + 9}batch: iter_time=8.3, forward_time=0.14, "
+        f"loss=62.9, backward_time=0.30, optim_step_time=0.08, train_time=8.9\n"
+        for n in range(1, 60, 10)
+    )
+    assert kind(tmp_path, train__log=text) == "slow.data"
+
+
+def test_the_sureness_of_a_verdict_follows_its_grounds() -> None:
+    open_end = Outcome("unclear", None)
+    nothing = Group("cuda.out_of_memory", (), frozenset())
+    assert confidence(nothing, (), open_end) < RUNNING < 0.6
