@@ -33,7 +33,7 @@ def confidence(root: Group, rivals: Sequence[Group], outcome: Outcome) -> float:
     elif root.failure_type == "code.runtime" and root.sureness == 2:
         value -= 0.3
     elif root.failure_type in GENERAL_TYPES:
-        value -= 0.05
+        value -= 0.09
     equal = [each for each in rivals if each.sureness >= root.sureness]
     value -= 0.1 * min(2, len(equal))
     if outcome.kind == "completed":
