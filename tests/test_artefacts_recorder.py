@@ -347,6 +347,26 @@ def test_the_first_version_without_groups_is_compared_as_well() -> None:
     assert (comparison.fault, comparison.ranks) == (Fault.ABSENT, (2,))
 
 
+def test_of_a_long_recording_the_end_decides() -> None:
+    """A ring of thousands of completed operations before those that tell."""
+    job = a_job(4, steps=3)
+    job.ranks[2].freezes_at = 6
+    job.run()
+    read = []
+    for rank in job.ranks:
+        dump = job.dump(rank)
+        first = dump["entries"][0]
+        before = [
+            {**first, "record_id": n - 3000, "collective_seq_id": n - 3000, "state": "completed"}
+            for n in range(3000)
+        ]
+        dump["entries"] = before + dump["entries"]
+        read.append(read_recording(f"trace_rank_{rank}", pickle.dumps(dump, 2)))
+    comparison = compare(read)
+    assert comparison is not None and comparison.ranks == (2,)
+    assert all(len(each.operations) < 1000 for each in read)
+
+
 @pytest.mark.parametrize(
     "name",
     ["nccl_trace_rank_3", "comm_lib_trace_rank_3", "_dump_3", "trace.3", "node-17/rank3.pkl", "rank_3.json",

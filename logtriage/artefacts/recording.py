@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from logtriage.artefacts.pickles import plain_pickle
 from logtriage.model import Frame
 
 MOST_ENTRIES = 100_000
+KEPT_COMPLETED = 600
 MOST_GROUPS = 20_000
 MOST_MEMBERS = 200_000
 MOST_FRAMES = 60
@@ -64,7 +65,7 @@ class Operation:
     shape: str
     types: tuple[str, ...]
     created: float | None
-    frames: tuple[Frame, ...]
+    stack: Any = field(default=None, repr=False, compare=False)  # as the dump has it
 
     @property
     def told(self) -> str:
@@ -74,7 +75,7 @@ class Operation:
 
     @property
     def user_frame(self) -> Frame | None:
-        return next((frame for frame in self.frames if frame.is_user_code), None)
+        return next((frame for frame in _frames(self.stack) if frame.is_user_code), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +121,7 @@ def read_recording(file: str, data: bytes) -> Recording:
         raise RecordingFault("no flight recorder dump")
     groups = _groups(dump.get("pg_config"))
     entries = _items(dump.get("entries"))
-    found = [
-        operation
-        for entry in islice(entries, MOST_ENTRIES)
-        if isinstance(entry, dict) and (operation := _operation(entry)) is not None
-    ]
+    found = [operation for entry in _telling(entries) if (operation := _operation(entry)) is not None]
     found.sort(key=lambda each: each.record)
     for entry in islice(entries, MOST_ENTRIES):  # groups that only entries name
         named = entry.get("process_group") if isinstance(entry, dict) else None
@@ -140,6 +137,22 @@ def read_recording(file: str, data: bytes) -> Recording:
     return Recording(
         file, rank, str(dump.get("version", "")), groups, tuple(guessed or found), status, guessed is None
     )
+
+
+def _telling(entries: Sequence[Any]) -> list[dict[Any, Any]]:
+    """Entries that matter: what is not completed, the last KEPT_COMPLETED, and the last of every group."""
+    kept = []
+    groups: set[tuple[str, bool]] = set()
+    for position, entry in enumerate(reversed(entries[-MOST_ENTRIES:])):
+        if not isinstance(entry, dict):
+            continue
+        if entry.get("state") == "completed" and position >= KEPT_COMPLETED:
+            key = (str(entry.get("process_group", entry.get("pg_id"))), entry.get("is_p2p") is True)
+            if key in groups:
+                continue
+            groups.add(key)
+        kept.append(entry)
+    return kept
 
 
 def _guessed(operations: list[Operation], entries: Sequence[Any]) -> list[Operation] | None:
@@ -244,7 +257,7 @@ def _operation(entry: Mapping[Any, Any]) -> Operation | None:
         shape=_shape(taken or given),
         types=tuple(dict.fromkeys(filter(None, types))),
         created=created / 1e9 if created > 0 else None,
-        frames=_frames(entry.get("frames")),
+        stack=entry.get("frames"),
     )
 
 
@@ -272,18 +285,13 @@ _LIBRARY = re.compile(
 )
 
 
-def _frames(value: Any) -> tuple[Frame, ...]:
+def _frames(value: Any) -> Iterator[Frame]:
     """Innermost first, as the recorder has them."""
-    return tuple(
-        Frame(
-            path := _word(each.get("filename"), 500),
-            _int(each.get("line"), 0),
-            _word(each.get("name")),
-            bool(path) and path != "??" and _LIBRARY.search(path) is None,
-        )
-        for each in islice(_items(value), MOST_FRAMES)
-        if isinstance(each, dict)
-    )
+    for each in islice(_items(value), MOST_FRAMES):
+        if isinstance(each, dict):
+            path = _word(each.get("filename"), 500)
+            own = bool(path) and path != "??" and _LIBRARY.search(path) is None
+            yield Frame(path, _int(each.get("line"), 0), _word(each.get("name")), own)
 
 
 # --- whose dump ------------------------------------------------------------------------------------
