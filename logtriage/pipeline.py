@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logtriage.artefacts.deposits import Deposits, read_deposits
 from logtriage.diagnose.dossier import compose
@@ -28,6 +29,9 @@ from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault, Role, Rule, Strength
 from logtriage.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from logtriage.agent.routine import Routine
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -77,7 +81,8 @@ def triage(
     )
     clock.lap("pass")
     mined = catalogue(inventory.sources, passed.summaries)
-    novel = _novel(mined, history, matcher, workers, rules) if history else None
+    healthy = [_mined(folder, matcher, workers, rules) for folder in history]
+    novel = _novel(mined, healthy) if healthy else None
     clock.lap("templates")
     deposits = read_deposits(inventory.root, inventory.artefacts)
     clock.lap("artefacts")
@@ -87,6 +92,7 @@ def triage(
     recalls = recalled(findings, decision, matcher, settings)
     decision = with_memory(decision, recalls)
     clock.lap("decision")
+    routine = _routine(findings, mined, healthy, matcher, data_dir)
     consulted = None
     if not offline:
         from logtriage.agent.consult import Consultation
@@ -97,8 +103,9 @@ def triage(
             for each in recalls
             for said in (each.diagnosis,)
         ]
-        consulted = Consultation(findings, decision, mined, inventory, bank, matcher, settings, precedents)
-        decision = consulted.decision
+        job = (findings, decision, mined, inventory, bank, matcher)
+        consulted = Consultation(*job, settings, precedents, routine)
+        decision, routine = consulted.decision, consulted.routine
         clock.lap("model")
     verdict = compose(
         findings,
@@ -118,7 +125,8 @@ def triage(
         seconds=time.perf_counter() - started,
         stages=clock.stages,
     )
-    return verdict if consulted is None else consulted.told_in(verdict)
+    verdict = verdict if consulted is None else consulted.told_in(verdict)
+    return verdict if routine is None else _with_routine(verdict, routine, mined)
 
 
 def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> str:
@@ -182,19 +190,35 @@ def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:
     return catalogue(inventory.sources, passed.summaries).rows
 
 
-def _novel(
-    mined: Catalogue,
-    history: Sequence[str | Path],
-    matcher: Matcher,
-    workers: int | None,
-    rules: Sequence[Path],
-) -> int:
-    known: set[str] = set()
-    for folder in history:
-        inventory = discover(folder)
-        passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
-        known |= catalogue(inventory.sources, passed.summaries).masked
+def _mined(
+    folder: str | Path, matcher: Matcher, workers: int | None, rules: Sequence[Path]
+) -> Catalogue:
+    inventory = discover(folder)
+    passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
+    return catalogue(inventory.sources, passed.summaries)
+
+
+def _novel(mined: Catalogue, earlier: Sequence[Catalogue]) -> int:
+    known = {text for each in earlier for text in each.masked}
     return len({row.template for row in mined.rows if not row.masked & known})
+
+
+def _routine(
+    findings: Findings, mined: Catalogue, healthy: Sequence[Catalogue], matcher: Matcher, data_dir: Path
+) -> Routine | None:
+    """What jobs of this kind always write, where earlier runs are given or were learned from."""
+    if not healthy and not (data_dir / "families").is_dir():
+        return None
+    from logtriage.agent.routine import recognised
+
+    return recognised(findings, mined, healthy, matcher, data_dir)
+
+
+def _with_routine(verdict: Verdict, routine: Routine, mined: Catalogue) -> Verdict:
+    from logtriage.agent.routine import told
+
+    mining = verdict.mining.model_copy(update={"routine": told(routine, mined)})
+    return verdict.model_copy(update={"mining": mining})
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Settings(BaseModel):
     llm_tool_calls: int = Field(default=3, ge=0, le=10, description="of a vote at most, within its tokens")
     llm_seconds: float = Field(default=60, gt=0, description="for all votes together")
     llm_redact_hosts: bool = Field(default=False, description="hide host names and addresses from a model")
+    llm_log_agent: bool = Field(default=False, description="votes on what a new kind of job always writes")
     llm_record: str = Field(default="", description="file to which a model's answers are added")
     llm_replay: str = Field(default="", description="file of recorded answers to use instead of a model")
 

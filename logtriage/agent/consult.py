@@ -5,6 +5,7 @@ What asking needs is imported only when it is done: a sure verdict costs nothing
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from logtriage.settings import Settings
 if TYPE_CHECKING:
     from logtriage.agent.counsel import Counsel
     from logtriage.agent.desk import Desk, Precedent
+    from logtriage.agent.routine import Routine
 
 
 class Consultation:
@@ -37,12 +39,16 @@ class Consultation:
         matcher: Matcher,
         settings: Settings,
         precedents: Sequence[Precedent] = (),
+        routine: Routine | None = None,
     ) -> None:
-        """`precedents` are confirmed diagnoses of similar jobs, the nearest first."""
+        """`precedents` are confirmed diagnoses of similar jobs, the nearest first; `routine` what its kind
+        of job always writes.
+        """
         self.decision = decision
         self._job = (findings, decision, catalogue, inventory, bank, matcher)
         self._settings = settings
         self._precedents = precedents
+        self.routine = routine
         self._counsel: Counsel | None = None
         self._use = self._ask()
 
@@ -63,6 +69,8 @@ class Consultation:
             desk = self.desk()
             asked = ask(desk, settings, until=began + settings.llm_seconds)
             self._counsel = weigh(desk, asked, settings, why or "it was told always to ask")
+            if settings.llm_log_agent and self.routine is None and not asked.fault:
+                self._propose(desk, began + settings.llm_seconds)
         except ImportError as fault:
             lacking = f"{fault.name or 'a package'} is not installed (pip install 'logtriage[llm]')"
             return not_asked(lacking, wanted=True)
@@ -77,7 +85,21 @@ class Consultation:
         findings, _, _, inventory, _, _ = self._job
         hide = self._settings.llm_redact_hosts
         hosts = hidden_hosts(findings, inventory) if hide else ()
-        return Desk(*self._job, Redaction(hosts=hosts, addresses=hide), self._precedents)
+        return Desk(*self._job, Redaction(hosts=hosts, addresses=hide), self._precedents, self.routine)
+
+    def _propose(self, desk: Desk, until: float) -> None:
+        """Let the model's votes say what is routine in this kind of job, for the next one of its family."""
+        from logtriage.agent import routine
+        from logtriage.agent.log_agent import routine_templates
+
+        findings, _, catalogue, _, _, matcher = self._job
+        named = routine_templates(catalogue.rows, desk.redaction, self._settings, until=until)
+        filters = routine.passing(named, catalogue.rows, findings, matcher)
+        if filters:
+            family = routine.proposed(routine.frameworks_of(findings), filters)
+            with contextlib.suppress(OSError):
+                routine.keep(family, self._settings.data_dir)
+            self.routine = routine.Routine(family, filters, findings, matcher)
 
     def told_in(self, verdict: Verdict) -> Verdict:
         """The composed document with the votes, the model's advice, and what asking it cost."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from logtriage.agent.addressed import LEFT_OUT, is_addressed
+from logtriage.agent.routine import Routine
 from logtriage.diagnose.decision import Decision
 from logtriage.intake.folder import Inventory
 from logtriage.intake.lines import plain
@@ -57,6 +58,7 @@ class Desk:
     matcher: Matcher
     redaction: Redaction
     precedents: Sequence[Precedent] = ()
+    routine: Routine | None = None
     files: list[str] = field(default_factory=list)
     _numbers: dict[str, dict[int, Line]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)  # votes look things up side by side
@@ -122,6 +124,10 @@ class Desk:
     def hidden(self, text: str) -> str:
         with self._lock:
             return self.redaction.redact(text.replace("```", "'''"))
+
+    def is_routine(self, line: Line) -> bool:
+        """Whether every healthy job of this family writes this line, and it stands nowhere near the end."""
+        return self.routine is not None and self.routine.drops(line)
 
     def cited(self, line: Line, width: int = WIDTH) -> str:
         """`F2:38 rank 2 18:05:39 the words of the line`."""

@@ -196,7 +196,7 @@ def _last(desk: Desk) -> Iterator[str]:
         )
     )
     for number, reading in enumerate(readings[:3]):
-        lines = [line for line in reading.lines if line.text.strip() and line.time != 0]
+        lines = [line for line in reading.lines[-400:] if line.text.strip() and not desk.is_routine(line)]
         last = _distinct(reversed(lines[-60:]), LAST_LINES if number == 0 else 4)
         yield from (desk.cited(line, 160) for line in reversed(last))
 

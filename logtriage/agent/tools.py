@@ -33,7 +33,8 @@ def toolbox(desk: Desk) -> list[Callable[..., str]]:
         if line is None:
             return "there is no such line"
         around = (desk.line(line.file, number) for number in range(line.number - 4, line.number + 5))
-        return _told(desk.cited(each, 140) for each in around if each is not None and each.text.strip())
+        there = [each for each in around if each is not None and each.text.strip()]
+        return _told(desk.cited(each, 140) for each in there if each is line or not desk.is_routine(each))
 
     def search_log(pattern: str) -> str:
         """Lines of all logs that match a regular expression (RE2)."""

@@ -229,6 +229,16 @@ class Attempt(Part):
     last_step: int | None = None
 
 
+class RoutineLines(Part):
+    """Lines that healthy jobs of this family write again and again, as far as they may be passed over."""
+
+    family: Text
+    source: Literal["history", "model"] = Field(description="who proposed the filters; code checked them")
+    filters: Count
+    lines: Count
+    share: Confidence = Field(description="of all lines")
+
+
 class Mining(Part):
     files: Count = 0
     bytes: Count = 0
@@ -240,6 +250,7 @@ class Mining(Part):
     trial_rules: dict[Text, Count] = Field(
         default_factory=dict, description="learned rules on trial, without a say, and the lines they match"
     )
+    routine: RoutineLines | None = Field(default=None, description="null where the job's family is unknown")
 
 
 class UnreadableFile(Part):

@@ -327,4 +327,6 @@ def mined_words(verdict: Verdict) -> str:
     words += f", {counted(mining.templates, 'template')}"
     if mining.novel_templates is not None:
         words += f" ({mining.novel_templates:,} new against earlier runs)"
+    if mining.routine is not None:
+        words += f", {percent(mining.routine.share)} routine"
     return words + f" in {duration(verdict.timing.seconds)}"
