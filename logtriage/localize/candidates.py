@@ -54,7 +54,7 @@ def gather_candidates(
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     pods = gather_pods(scene.readings)
     raised_by = {reading.source.file: _raised_by(reading) for reading in scene.readings}
-    introduced = {reading.source.file: _introduced_ranks(reading) for reading in scene.readings}
+    introduced = {reading.source.file: _introduced_ranks(reading, topology) for reading in scene.readings}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
@@ -76,7 +76,8 @@ def gather_candidates(
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
             rank = topology.rank_of_pod.get(pod)
         if sign.rule.failure_type == "host.node_lost" and not own_words:
-            host = sign.hit.capture("host") or sign.hit.capture("node")  # who tells of it has survived it
+            # Who tells of it has survived it.
+            host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)
         found.append(
             Candidate(
                 failure_type=_refined(sign),
@@ -236,10 +237,11 @@ _INTRODUCED = re.compile(
     r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
     r"|Exception in device=\w+:(?P<device>\d{1,5}): "
 )
+_RAY_TASK = re.compile(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
 INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
 
 
-def _introduced_ranks(reading: Reading) -> dict[int, tuple[int, int]]:
+def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, tuple[int, int]]:
     """Rank and introducing line by number of the lines that follow `-- Process 0 terminated with …:`."""
     ranks: dict[int, tuple[int, int]] = {}
     current: tuple[int, int] | None = None
@@ -247,7 +249,11 @@ def _introduced_ranks(reading: Reading) -> dict[int, tuple[int, int]]:
         text = line.text[:400]
         may = "terminated with" in text or "world_rank=" in text or "in device=" in text
         found = _INTRODUCED.search(text) if may else None
-        if found:
+        task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
+        if task:
+            of = topology.rank_of_pid.get((task[2], int(task[1])))
+            current = None if of is None else (of, line.number)
+        elif found:
             current = (int(found["rank"] or found["world"] or found["device"]), line.number)
         elif current is not None and line.number - current[1] < 200:
             ranks[line.number] = current

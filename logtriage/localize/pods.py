@@ -13,6 +13,8 @@ _ASSIGNED = re.compile(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to 
 _NAME = re.compile(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
 _NODE = re.compile(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
 _POD = re.compile(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
+_OF_NODE = re.compile(r"\bnode/(?P<node>[\w.-]+)")
+_ROLES = re.compile(r"^Roles:\s+\S")  # of `kubectl describe node`
 _NODE_COLUMN = re.compile(r"\bNODE(?= |$)")
 
 
@@ -25,6 +27,7 @@ class Pods:
 
     node_of_pod: dict[str, str]
     node_of_row: dict[str, str]
+    node_of_file: dict[str, str]
     pod_of_file: dict[str, str]
     files: frozenset[str]
 
@@ -34,6 +37,13 @@ class Pods:
             return None
         found = _POD.search(line.text[:2000])
         return (found["pod"] or found["row"]) if found else self.pod_of_file.get(line.file)
+
+    def node(self, line: Line) -> str | None:
+        """The node that a line of kubectl's output speaks of itself."""
+        if line.file not in self.files:
+            return None
+        found = _OF_NODE.search(line.text[:2000])
+        return found["node"] if found else self.node_of_file.get(line.file)
 
     def host(self, line: Line) -> str | None:
         """The node of the pod that a line speaks of, or the pod where its node is not told."""
@@ -45,6 +55,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
     nodes: dict[str, str] = {}
     rows: dict[str, str] = {}
     described: dict[str, str] = {}
+    nodes_described: dict[str, str] = {}
     for reading in readings:
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
@@ -62,7 +73,9 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif found := _NAME.match(text):
                 current = found["pod"]
                 described.setdefault(reading.source.file, current)
+            elif current is not None and _ROLES.match(text):
+                nodes_described.setdefault(reading.source.file, current)
             elif current is not None and (found := _NODE.match(text)):
                 nodes.setdefault(current, found["node"])
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
-    return Pods(nodes, rows, described, frozenset(files))
+    return Pods(nodes, rows, nodes_described, described, frozenset(files))

@@ -131,6 +131,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             continue
         named_hosts.update({line.host for line in reading.lines if line.host})
         for line in reading.lines:
+            if "world_rank=" in line.text and (worker := _RAY_WORKER.search(line.text[:1000])) is not None:
+                ranks.add(int(worker[3]))
+                pids.setdefault((worker[1], int(worker[2])), int(worker[3]))
+                votes[int(worker[3])][worker[1]] += 3
             rank = whole_file if whole_file is not None else line.rank
             if rank is not None and rank == belied.get(source.file):
                 rank = None
@@ -244,6 +248,8 @@ def _gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
     return {place: rank for place, (size, rank) in largest.items() if size == world}
 
 
+# Ray Train introduces its workers: `- (node_id=…, ip=10.0.0.7, pid=905) world_rank=5, local_rank=1, …`.
+_RAY_WORKER = re.compile(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")
 _MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
 _TASK_LABEL = re.compile(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = re.compile(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
