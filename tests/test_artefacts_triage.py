@@ -129,6 +129,21 @@ def test_a_fault_of_the_machine_stands_above_the_dumps(tmp_path: Path) -> None:
     )
     body = triage(tmp_path, offline=True).verdict
     assert body.failure_type == "gpu.fell_off_bus" and body.culprits.hosts == ("node-1",)
+    assert body.culprits.ranks == (5,), "the kernel names the GPU, the dumps whose it was"
+
+
+def test_a_doubtful_complaint_of_another_machine_does_not(tmp_path: Path) -> None:
+    """Rank 5 runs on node-1; a link of node-0 that flapped is no reason."""
+    job = frozen()
+    logs(job, tmp_path, hosts=True)
+    (tmp_path / "node-0" / "dmesg.log").write_text(
+        "2026-09-21T14:05:30,0+00:00 mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged\n"
+    )
+    before = triage(tmp_path, offline=True).verdict
+    assert before.failure_type == "network.infiniband" and before.culprits.hosts == ("node-0",)
+    job.write(tmp_path / "dumps")
+    body = triage(tmp_path, offline=True).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("collective.timeout", (5,))
 
 
 def test_the_own_words_of_the_rank_that_held_up_the_others_are_the_cause(tmp_path: Path) -> None:

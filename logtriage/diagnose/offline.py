@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided, without_error
-from logtriage.diagnose.recorded import recorded_alone
+from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.localize.candidates import Candidate
@@ -40,7 +40,8 @@ def decide(findings: Findings) -> Decision:
             return deeper
     if root.failure_type == "unknown":
         return undecided(findings)
-    return from_group(findings, root)
+    elsewhere = recorded_elsewhere(findings, root)
+    return elsewhere or with_recorded_ranks(findings, from_group(findings, root))
 
 
 

@@ -107,7 +107,8 @@ def recorded_alone(findings: Findings, root: Group | None) -> Decision | None:
             root=words[-1],
         )
     last = (Evidence(outcome.line, "the last sign of progress"),) if outcome.line is not None else ()
-    return replace(decision, evidence=(*decision.evidence, *last))
+    said = [each for each in findings.candidates if each.failure_type == kind and each.role is Role.CAUSE]
+    return replace(decision, evidence=(*decision.evidence, *_cited(said), *last))
 
 
 def _by_stacks(findings: Findings, stood: StackComparison, kind: str, root: Group | None) -> Decision:
@@ -163,6 +164,39 @@ _BY_STACKS = {Stand.OUTSIDE: 0.8, Stand.OTHER_COLLECTIVE: 0.72, Stand.ELSEWHERE:
 
 def _ranks(stood: StackComparison) -> tuple[int, ...]:
     return tuple(sorted({each.rank for each in stood.odd if each.rank is not None}))
+
+
+_OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "storage.")
+
+
+def recorded_elsewhere(findings: Findings, root: Group) -> Decision | None:
+    """The dumps' decision where the text blames a machine, not surely, and it is not the suspects' one."""
+    suspects = recorded_suspects(findings)
+    if suspects is None or root.sureness > 2 or not root.failure_type.startswith(_OF_A_MACHINE):
+        return None
+    blamed = {each.host for each in root.causes if each.host is not None}
+    hosts = set(findings.topology.hosts_of(suspects.ranks))
+    if not blamed or len(hosts) == 0 or blamed & hosts:
+        return None
+    return recorded_alone(findings, root)
+
+
+def with_recorded_ranks(findings: Findings, decision: Decision) -> Decision:
+    """The ranks that dumps name beside a machine's fault that names none, unless they ran on other hosts."""
+    if decision.culprits.ranks or not decision.failure_type.startswith(_OF_A_MACHINE):
+        return decision
+    suspects = recorded_suspects(findings)
+    if suspects is None:
+        return decision
+    hosts = set(findings.topology.hosts_of(suspects.ranks))
+    if hosts and decision.culprits.hosts and not hosts <= set(decision.culprits.hosts):
+        return decision
+    told = f"rank {', '.join(map(str, suspects.ranks))} {suspects.reason}"
+    return replace(
+        decision,
+        culprits=replace(decision.culprits, ranks=suspects.ranks),
+        why=f"{decision.why}; {told}" if decision.why else told,
+    )
 
 
 def _cited(candidates: Sequence[Candidate]) -> tuple[Evidence, ...]:
