@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
-from model_jobs import INJECTED, desk, settings, unknown_job
+from model_jobs import INJECTED, desk, settings, sure_job, unknown_job
 from model_server import Reply, Request, answer, chat, place_of, serving
+from test_layers import loaded
 
 from logtriage import triage
 from logtriage.agent.desk import Precedent
@@ -204,3 +205,11 @@ def test_the_terminal_says_what_was_asked_and_what_it_cost(
     shown = " ".join(capsys.readouterr().out.split())
     assert "scripted was asked (the cause is unknown): the votes decide" in shown
     assert "3,870 of 20,000 tokens" in shown and "hidden from it: 1 secret" in shown
+
+
+def test_a_sure_verdict_loads_nothing_that_asking_needs(tmp_path: Path) -> None:
+    logs = sure_job(tmp_path)
+    (tmp_path / "logtriage.toml").write_text('llm_model = "m"\nllm_base_url = "http://127.0.0.1:9/v1"\n')
+    configured = f"import os; os.environ['LOGTRIAGE_CONFIG'] = {str(tmp_path / 'logtriage.toml')!r}\n"
+    program = f"from logtriage import triage\nprint(triage({str(logs)!r}, workers=1).model.why)"
+    assert not loaded(configured + program) & {"langchain", "langchain_openai", "openai", "httpx2", "tiktoken"}
