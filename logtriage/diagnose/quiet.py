@@ -62,8 +62,11 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
     evidence = [Evidence(outcome.line, "the last sign of progress")] if outcome.line else []
+    own = _last_of(findings.scene, outcome.line.file) if outcome.line else None
+    if own is not None and own != evidence[0].line:
+        evidence.append(Evidence(own, "the last line of the log that reported steps"))
     last = last_line(findings.scene)
-    if last is not None and (not evidence or last != evidence[0].line):
+    if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))
     return Decision(
         "hang.silent",
@@ -142,6 +145,11 @@ def undecided(findings: Findings) -> Decision:
             "The kernel log of each node (dmesg -T) and the scheduler's record (sacct -j JOB --format=ALL).",
         ),
     )
+
+
+def _last_of(scene: Scene, file: str) -> Line | None:
+    lines = (line for reading in scene.readings if reading.source.file == file for line in reading.lines)
+    return max((line for line in lines if line.text.strip()), key=lambda line: line.number, default=None)
 
 
 def last_line(scene: Scene) -> Line | None:

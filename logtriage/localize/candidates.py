@@ -180,9 +180,13 @@ _BY_PLACE = (
 )
 
 
+# Files by which processes wait for each other are no data, whoever reads them.
+_BETWEEN_PROCESSES = re.compile(r"(?i)signal_?file|_signal_|\.(?:lock|pid|sock|done|tmp)\b|barrier|sentinel")
+
+
 def _refined(sign: Sign) -> str:
     failure_type = str(sign.rule.failure_type)
-    if sign.raised is None:
+    if sign.raised is None or _BETWEEN_PROCESSES.search(sign.raised.message[-200:]):
         return failure_type
     inner = [f"{frame.path.rsplit('/', 1)[-1]} {frame.function}" for frame in sign.raised.frames]
     for told, frames, meant in _BY_PLACE:
