@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logtriage.artefacts.comparison import Comparison
 from logtriage.artefacts.flight_recorder import compare
-from logtriage.artefacts.pickles import PickleFault
+from logtriage.artefacts.pickles import MOST_BYTES, PickleFault
 from logtriage.artefacts.ras import RasFinding, RasReport, judge_reports, ras_json, ras_reports
 from logtriage.artefacts.recording import Recording, RecordingFault, entry_place, read_recording
 from logtriage.artefacts.stack_files import read_stacks
@@ -20,6 +20,7 @@ from logtriage.model import Artefact, ArtefactKind, Evidence, Line, Source, Unre
 
 # What is read of all dumps together: reading takes about a second for each 3 MB.
 JOB_BYTES = 192 << 20
+LONGEST_LOG = 1 << 30  # in longer ones no stacks are looked for: they would be read once more for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     stacks: list[StackDump] = []
     reports: list[RasReport] = []
     for artefact in artefacts:
+        if artefact.kind is not ArtefactKind.FLIGHT_RECORDER and artefact.source.size > LONGEST_LOG:
+            continue
         if artefact.kind is ArtefactKind.STACKS:
             stacks += read_stacks(root, artefact.source)
         if artefact.kind is ArtefactKind.RAS:
@@ -60,9 +63,11 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER:
             continue
         file = artefact.source.file
-        data, fault = _bytes(root, artefact.source, spare)
+        data, fault = _bytes(root, artefact.source, min(spare, MOST_BYTES))
+        if data is None and spare >= MOST_BYTES:
+            unreadable.append(Unreadable(file, f"a flight recorder dump of more than {MOST_BYTES >> 20} MiB"))
         if data is None:
-            unread += 1
+            unread += spare < MOST_BYTES
             continue
         spare -= len(data)
         digest.update(f"\0{file}\0{len(data)}\0".encode("utf-8", "surrogateescape"))

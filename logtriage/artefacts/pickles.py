@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-MOST_BYTES = 256 << 20
+MOST_BYTES = 32 << 20
+MOST_CONTAINERS = 2_000_000  # an empty one takes 64 bytes of memory and one of the file
 MOST_VALUES = 20_000_000  # values that a dump may build, shared ones counted at every use
 DEEPEST = 100  # containers inside containers; a recorder's dump needs seven
 
@@ -37,8 +38,8 @@ _CODE = {
 def plain_pickle(data: bytes) -> Any:
     """The value of a pickle that holds nothing but dicts, lists, tuples, sets, text, bytes and numbers.
 
-    Raises PickleFault for everything else, and for what is cut, broken, deeper than DEEPEST or larger
-    than MOST_VALUES. Nothing that the pickle names is imported or called.
+    Raises PickleFault for everything else, and for what is cut, broken, deeper than DEEPEST, or larger
+    than MOST_BYTES, MOST_CONTAINERS or MOST_VALUES. Nothing that the pickle names is imported or called.
     """
     if len(data) > MOST_BYTES:
         raise PickleFault(f"larger than {MOST_BYTES >> 20} MiB")
@@ -58,7 +59,7 @@ def _run(data: bytes) -> Any:
     marks: list[int] = []
     memo: dict[int, Any] = {}
     push = stack.append
-    at, size = 0, len(data)
+    at, size, built = 0, len(data), 0
     while at < size:
         code = data[at]
         at += 1
@@ -117,10 +118,16 @@ def _run(data: bytes) -> Any:
             return stack[0]
         elif (constant := _CONSTANTS.get(code)) is not None:
             push(constant())
+            built += 1
+            if built > MOST_CONTAINERS:
+                raise PickleFault(f"more than {MOST_CONTAINERS:,} containers")
         elif code in _CODE:
             raise PickleFault(f"not plain data (it holds {_CODE[code]}), so it is not read")
         else:
             at = _rare(code, data, at, stack, marks, memo)
+            built += 1
+            if built > MOST_CONTAINERS:
+                raise PickleFault(f"more than {MOST_CONTAINERS:,} containers")
     raise PickleFault("a cut pickle (no end)")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from logtriage.artefacts.pickles import plain_pickle
 from logtriage.model import Frame
 
+MOST_JSON_BYTES = 16 << 20  # takes up to 30 times as much memory; a dump of 2000 entries has 1 MB
 MOST_ENTRIES = 100_000
 KEPT_COMPLETED = 600
 MOST_GROUPS = 20_000
@@ -111,6 +112,8 @@ def read_recording(file: str, data: bytes) -> Recording:
     """
     start = data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"{":
+        if len(data) > MOST_JSON_BYTES:
+            raise RecordingFault(f"larger than {MOST_JSON_BYTES >> 20} MiB")
         try:
             dump = json.loads(data)
         except (ValueError, RecursionError) as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.artefacts.stack_text import MOST_SPOTS, MOST_THREADS, Spot, StackDump, Thread, parse_stacks
-from logtriage.artefacts.tails import lines_of, read_tail
+from logtriage.artefacts.tails import from_first, lines_of, read_tail
+from logtriage.intake.dumps import STACK_HEAD
 from logtriage.model import Line, Source
 
 
@@ -18,7 +19,7 @@ def read_stacks(root: Path, source: Source) -> list[StackDump]:
     tail = read_tail(root, source)
     if tail.is_whole and tail.data.lstrip()[:1] == b"[" and b'"os_thread_id"' in tail.data:
         return _json_dumps(tail.data, source)
-    return list(parse_stacks(lines_of(tail, source)))
+    return list(parse_stacks(lines_of(from_first(tail, STACK_HEAD), source)))
 
 
 def _json_dumps(data: bytes, source: Source) -> list[StackDump]:

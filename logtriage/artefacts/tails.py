@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import StreamFault, stream
 from logtriage.model import Line, Source
 
-TAIL_BYTES = 4 << 20
+TAIL_BYTES = 2 << 20
 SAMPLE_BYTES = 64 << 10
+BEFORE_BYTES = 8 << 10  # enough to learn how the lines are built and to see a heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,13 @@ def read_tail(root: Path, source: Source) -> Tail:
     except StreamFault:
         pass  # said elsewhere; what was readable is here
     return Tail(kept, offset, number)
+
+
+def from_first(tail: Tail, pattern: re.Pattern[bytes]) -> Tail:
+    """The part of a tail that begins BEFORE_BYTES before the first match; the whole if there is none."""
+    found = pattern.search(tail.data)
+    cut = tail.data.rfind(b"\n", 0, max(0, found.start() - BEFORE_BYTES)) + 1 if found else 0
+    return Tail(tail.data[cut:], tail.offset + cut, tail.number + tail.data.count(b"\n", 0, cut))
 
 
 def lines_of(tail: Tail, source: Source) -> Iterable[Line]:

@@ -9,7 +9,7 @@ from logtriage.model import ArtefactKind
 _RECORDER_KEYS = (b"pg_config", b"pg_status", b"profiling_name")
 _JSON_KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
 # py-spy heads each process, faulthandler and gdb each thread.
-_STACKS = re.compile(
+STACK_HEAD = re.compile(
     rb"\(most recent call first\)|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
     rb"|^Process \d+: .{0,4096}\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("
     rb"|\"os_thread_id\"",
@@ -35,6 +35,6 @@ def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
     if b'"communicators_count"' in head or any(word in part for part in (head, tail) for word in _RAS_WORDS):
         return ArtefactKind.RAS
     for part in (head, tail):
-        if any(word in part for word in _STACK_WORDS) and _STACKS.search(part):
+        if any(word in part for word in _STACK_WORDS) and STACK_HEAD.search(part):
             return ArtefactKind.STACKS
     return None
