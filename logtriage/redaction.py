@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 SHORTEST_SECRET = 6  # what follows `token=` and is shorter is a setting
+LEAST_OF_A_BLOCK = 12  # characters of a line of a key block
 SHORTEST_IN_ADDRESS = 2  # between `user:` and `@host` anything is a password
 
 # (kind, pattern); the group `v` is what is replaced, without it the whole match.
@@ -58,6 +59,7 @@ class Redaction:
         self._placeholders: dict[str, str] = {}
         self._values: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
+        self._used: set[str] = set()
         self._addresses = addresses
         self._hosts = frozenset(host for host in hosts if len(host) > 2)
         for host in sorted(self._hosts):
@@ -65,16 +67,25 @@ class Redaction:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many different values of each kind were found: {"secret": 2, "email": 1}."""
-        return {kind: number for kind, number in sorted(self._counts.items()) if kind != "text"}
+        """How many different values of each kind were hidden in texts: {"email": 1, "secret": 2}."""
+        kinds = Counter(placeholder[1:].rpartition("-")[0] for placeholder in self._used)
+        return {kind: number for kind, number in sorted(kinds.items()) if kind != "text"}
 
-    def redact(self, text: str) -> str:
-        """The text with placeholders. Whatever it holds, `restore` gives exactly it back."""
+    def learn(self, text: str) -> None:
+        """Find the values of a text, so that they are hidden in all later ones wherever they stand."""
         for kind, form in _compiled(self._addresses):
             for match in form.finditer(text):
                 value = match["v"] if "v" in form.groupindex else match[0]
                 if kind != "secret" or _is_secret(value, match[0]):
                     self._learn(kind, value)
+                    # Of a key block each line is as secret as all of it.
+                    for line in value.splitlines()[1:] if kind == "secret" else ():
+                        if len(line.strip()) >= LEAST_OF_A_BLOCK:
+                            self._learn(kind, line.strip())
+
+    def redact(self, text: str) -> str:
+        """The text with placeholders. Whatever it holds, `restore` gives exactly it back."""
+        self.learn(text)
         return self._replaced(text)
 
     def restore(self, text: str) -> str:
@@ -99,7 +110,13 @@ class Redaction:
             rf"(?<!\w){re.escape(value)}(?!\w)" if self._is_word(value) else re.escape(value)
             for value in present
         ]
-        return re.sub("|".join(parts), lambda match: self._placeholders[match[0]], text)
+
+        def placeholder(match: re.Match[str]) -> str:
+            told = self._placeholders[match[0]]
+            self._used.add(told)
+            return told
+
+        return re.sub("|".join(parts), placeholder, text)
 
 
     def _is_word(self, value: str) -> bool:

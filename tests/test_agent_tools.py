@@ -212,4 +212,5 @@ def test_a_sure_verdict_loads_nothing_that_asking_needs(tmp_path: Path) -> None:
     (tmp_path / "logtriage.toml").write_text('llm_model = "m"\nllm_base_url = "http://127.0.0.1:9/v1"\n')
     configured = f"import os; os.environ['LOGTRIAGE_CONFIG'] = {str(tmp_path / 'logtriage.toml')!r}\n"
     program = f"from logtriage import triage\nprint(triage({str(logs)!r}, workers=1).model.why)"
-    assert not loaded(configured + program) & {"langchain", "langchain_openai", "openai", "httpx2", "tiktoken"}
+    heavy = {"langchain", "langchain_openai", "openai", "httpx2", "tiktoken"}
+    assert not loaded(configured + program) & heavy

@@ -85,6 +85,16 @@ def test_a_value_once_known_is_hidden_everywhere_and_alike() -> None:
     assert redaction.redact("retry as tr0ub4dor, tr0ub4dor") == "retry as <secret-1>, <secret-1>"
 
 
+def test_the_lines_of_a_key_block_are_hidden_one_by_one() -> None:
+    block = ["-----BEGIN RSA PRIVATE KEY-----", _key(64), _key(60), "-----END RSA PRIVATE KEY-----"]
+    redaction = Redaction()
+    redaction.learn("\n".join(["start", *block, "stop"]))
+    assert redaction.counts == {}  # nothing was hidden yet
+    for line in block[1:3]:
+        assert redaction.redact(f"key: {line}").startswith("key: <secret-")
+    assert redaction.counts == {"secret": 2}
+
+
 def test_hosts_and_addresses_are_hidden_when_asked_for() -> None:
     line = "node-b (10.31.0.11) lost node-bb, fe80::1:2"
     redaction = Redaction(hosts=["node-b"], addresses=True)
@@ -96,8 +106,8 @@ def test_hosts_and_addresses_are_hidden_when_asked_for() -> None:
 
 _PIECES = st.sampled_from(
     [
-        "<secret-1>", "<email-2>", "<text-1>", "<secret-", "1>", "token=", "abcdef123", "password: ", "a@b.de",
-        "/home/", "joe", " ", "\n", "://u:", "@h/", *SECRETS.values(),
+        "<secret-1>", "<email-2>", "<text-1>", "<secret-", "1>", "token=", "abcdef123", "password: ",
+        "a@b.de", "/home/", "joe", " ", "\n", "://u:", "@h/", *SECRETS.values(),
     ]
 )  # fmt: skip
 

@@ -63,6 +63,11 @@ class Desk:
     _numbers: dict[str, dict[int, Line]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)  # votes look things up side by side
 
+    def __post_init__(self) -> None:
+        # All at once: what one line gives away is hidden in all others, and a key block has many lines.
+        for reading in self.findings.scene.readings:
+            self.redaction.learn("\n".join(line.text for line in reading.lines))
+
     def place(self, file: str, line: int) -> str:
         """`F2:38`."""
         with self._lock:
