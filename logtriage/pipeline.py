@@ -89,7 +89,8 @@ def triage(
     findings = localise(inventory, passed, bank, matcher, deposits)
     clock.lap("localisation")
     decision = decide(findings)
-    recalls = recalled(findings, decision, matcher, settings)
+    # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
+    recalls = recalled(findings, decision, matcher, settings) if learned is None else ()
     decision = with_memory(decision, recalls)
     clock.lap("decision")
     routine = _routine(findings, mined, healthy, matcher, data_dir)

@@ -266,3 +266,18 @@ def test_settings_tell_what_cannot_be_used(
     monkeypatch.delenv("LOGTRIAGE_DATA_DIR")
     assert load_settings().data_dir == tmp_path / "named"
     assert load_settings().promote_after == 5
+
+
+@needs_chroma
+def test_a_second_lesson_of_an_unsure_job_is_not_taken_from_the_memory(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    """A rule is tried on its own job while the memory already holds what the person said of it."""
+    lines = ("harness parked, warp sensor blind", "loomd: shuttle 4 lost its thread")
+    for number, line in enumerate(lines):
+        folder = written(tmp_path / str(number), {"out.log": text("weaving", line, "bye")})
+        assert silently(folder) == 0
+        verdict = triage(folder, offline=True).id
+        assert run("correct", verdict, "--type", "storage.filesystem", "--evidence", "out.log:2") == 0
+        found = triage(folder, offline=True).verdict
+        assert (found.failure_type, found.decided_by) == ("storage.filesystem", "rules")

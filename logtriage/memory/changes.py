@@ -24,10 +24,13 @@ def bank_name(data_dir: Path) -> str:
 
 
 @contextmanager
-def locked(data_dir: Path) -> Iterator[None]:
-    """One process at a time changes the rules or the index of this data folder; released when it ends."""
+def locked(data_dir: Path, what: str = "rules") -> Iterator[None]:
+    """One process at a time changes the rules (or the index) of this data folder; released when it ends.
+
+    Who holds the rules may ask for the index, never the other way round.
+    """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (data_dir / "memory.lock").open("w") as file:
+    with (data_dir / f"{what}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -89,7 +89,7 @@ class Index:
 
     def _held(self) -> AbstractContextManager[None]:
         """An embedded index has one user at a time: Chroma's files are not made for two processes."""
-        return nullcontext() if self.chroma_url else locked(self.data_dir)
+        return nullcontext() if self.chroma_url else locked(self.data_dir, "index")
 
     def _name(self, collection: str) -> str:
         # Vectors of another embedding must not be compared: they have collections of their own.
