@@ -38,7 +38,8 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("secret", r"(?i)--?(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|[\w-]*-token)[ =]+[\"']?"
      r"(?P<v>[^\s\"'-][^\s\"']{5,})"),
     ("email", r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b"),
-    ("user", r"(?:/home/|/Users/)(?P<v>[A-Za-z0-9._-]{2,})"),
+    # With the folder before it: many users are called `train` or `data`, and so are many other things.
+    ("user", r"(?:/home/|/Users/)[A-Za-z0-9._-]{2,}"),
 )  # fmt: skip
 _ADDRESSES = (
     ("ip", r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
@@ -106,10 +107,7 @@ class Redaction:
             return text
         # Longest first, and in one pass: what was put in is never looked at again.
         present.sort(key=len, reverse=True)
-        parts = [
-            rf"(?<!\w){re.escape(value)}(?!\w)" if self._is_word(value) else re.escape(value)
-            for value in present
-        ]
+        parts = [self._pattern(value) for value in present]
 
         def placeholder(match: re.Match[str]) -> str:
             told = self._placeholders[match[0]]
@@ -119,9 +117,13 @@ class Redaction:
         return re.sub("|".join(parts), placeholder, text)
 
 
-    def _is_word(self, value: str) -> bool:
+    def _pattern(self, value: str) -> str:
         """Names and short passwords are replaced as whole words only."""
-        return len(value) < SHORTEST_SECRET or self._placeholders[value].startswith(("<user", "<host"))
+        if self._placeholders[value].startswith("<user"):
+            return rf"{re.escape(value)}(?!\w)"
+        if len(value) < SHORTEST_SECRET or self._placeholders[value].startswith("<host"):
+            return rf"(?<!\w){re.escape(value)}(?!\w)"
+        return re.escape(value)
 
 
 def _is_secret(value: str, matched: str) -> bool:

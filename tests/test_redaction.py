@@ -95,6 +95,11 @@ def test_the_lines_of_a_key_block_are_hidden_one_by_one() -> None:
     assert redaction.counts == {"secret": 2}
 
 
+def test_a_user_who_is_called_like_a_program_hides_no_program() -> None:
+    sent = Redaction().redact('File "/home/train/run/train.py", line 3: train step of /mnt/home/train failed')
+    assert sent == 'File "<user-1>/run/train.py", line 3: train step of /mnt<user-1> failed'
+
+
 def test_hosts_and_addresses_are_hidden_when_asked_for() -> None:
     line = "node-b (10.31.0.11) lost node-bb, fe80::1:2"
     redaction = Redaction(hosts=["node-b"], addresses=True)
