@@ -262,6 +262,21 @@ def test_the_newest_of_several_dumps_of_a_rank_counts() -> None:
     assert comparison is not None and comparison.ranks == (2,)
 
 
+def test_a_dump_of_an_earlier_start_is_left_out() -> None:
+    """Rank 3 left none this time; its old one has larger numbers."""
+    job, before = a_job(8), a_job(8)
+    job.ranks[6].freezes_at = 8
+    before.ranks[1].freezes_at = 21
+    job.run()
+    before.run()
+    old = before.dump(3)
+    for entry in old["entries"]:
+        entry["time_created_ns"] -= 2 * 3600 * 10**9
+    read = [*recordings(job, without=(3,)), read_recording("nccl_trace_rank_3", pickle.dumps(old, 2))]
+    comparison = compare(read)
+    assert comparison is not None and comparison.ranks == (6,) and comparison.unrecorded == (3,)
+
+
 def test_one_dump_alone_decides_nothing() -> None:
     job = a_job(4)
     job.ranks[2].freezes_at = 5

@@ -172,6 +172,15 @@ def test_a_job_that_ended_well_is_not_accused_by_its_dumps(tmp_path: Path) -> No
     assert triage(tmp_path, offline=True).verdict.failure_type == "none.completed"
 
 
+def test_of_two_attempts_the_last_ones_dumps_count(tmp_path: Path) -> None:
+    """Numbers begin anew with every start: rank 1 held up the first, rank 6 the second."""
+    frozen(1, 21).write(tmp_path / "attempt_0")
+    second = frozen(6, 8)
+    second.write(tmp_path / "attempt_1", without=(2,))
+    body = triage(tmp_path, offline=True).verdict
+    assert body.culprits.ranks == (6,)
+
+
 def test_dumps_of_hours_before_the_last_step_decide_nothing(tmp_path: Path) -> None:
     job = frozen()
     for rank in job.ranks:

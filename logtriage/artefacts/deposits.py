@@ -53,7 +53,7 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     unread = 0
     stacks: list[StackDump] = []
     reports: list[RasReport] = []
-    for artefact in artefacts:
+    for artefact in _of_last_attempt(artefacts):
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER and artefact.source.size > LONGEST_LOG:
             continue
         if artefact.kind is ArtefactKind.STACKS:
@@ -93,6 +93,13 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
         digest=digest.hexdigest(),
         left_out=left_out,
     )
+
+
+def _of_last_attempt(artefacts: Sequence[Artefact]) -> list[Artefact]:
+    """Without those that a folder's name gives to an earlier start of the job."""
+    numbers = {each.source.attempt for each in artefacts if each.source.attempt is not None}
+    last = max(numbers, default=None)
+    return [each for each in artefacts if each.source.attempt in (None, last)]
 
 
 def _ras(root: Path, source: Source) -> list[RasReport]:

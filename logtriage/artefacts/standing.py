@@ -62,8 +62,15 @@ class Transfers:
     receives: Mapping[tuple[str, int, int], list[Operation]]
 
 
+# Ranks that wait for each other stop within seconds: what ended so much earlier is of another attempt.
+SAME_ATTEMPT_SECONDS = 3600.0
+
+
 def newest(recordings: Iterable[Recording]) -> dict[int, Recording]:
     """One recording a rank: of several (attempts, repeated dumps) the one that saw the latest operation."""
+    recordings = list(recordings)
+    last = max((each.last_time for each in recordings), default=0.0)
+    recordings = [each for each in recordings if not 0 < each.last_time < last - SAME_ATTEMPT_SECONDS]
     kept: dict[int, Recording] = {}
     for each in recordings:
         before = kept.get(each.rank)
