@@ -21,7 +21,7 @@ from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
 from logtriage.model import Source, SourceRole
 
-_MOST_LINES = 6000
+MOST_LINES = 6000
 _PERMISSIVE = Columns()
 
 _SRUN = re.compile(r" {0,5}(\d{1,6}):(?: +\S|$)")
@@ -85,9 +85,14 @@ def completed(layouts: Sequence[Layout]) -> list[Layout]:
     ]
 
 
-def learn_layout(source: Source, samples: Sequence[bytes], *, year: int | None = None) -> Layout:
-    """Learn how a file's lines are built from pieces of it, the head and the tail as a rule."""
-    texts = _lines(samples)
+def learn_layout(
+    source: Source, samples: Sequence[bytes], *, year: int | None = None, most_lines: int = MOST_LINES
+) -> Layout:
+    """Learn how a file's lines are built from pieces of it, the head and the tail as a rule.
+
+    Of each piece at most about `most_lines` are read, evenly thinned.
+    """
+    texts = _lines(samples, most_lines)
     heads = [read_head(text, _PERMISSIVE, year) for text in texts]
     columns = _columns(source, texts, heads)
     if columns != _PERMISSIVE:
@@ -132,12 +137,12 @@ def learn_layout(source: Source, samples: Sequence[bytes], *, year: int | None =
     )
 
 
-def _lines(samples: Sequence[bytes]) -> list[str]:
+def _lines(samples: Sequence[bytes], most: int) -> list[str]:
     """The lines of the samples that are not blank, evenly thinned to a bounded number."""
     texts: list[str] = []
     for sample in dict.fromkeys(samples):  # of a small file, head and tail are the same
-        pieces = sample.split(b"\n", _MOST_LINES * 4)[: _MOST_LINES * 4]
-        for piece in pieces[:: len(pieces) // _MOST_LINES + 1]:
+        pieces = sample.split(b"\n", MOST_LINES * 4)[: MOST_LINES * 4]
+        for piece in pieces[:: len(pieces) // most + 1]:
             text = without_escapes(decoded(piece))
             if text.strip():
                 texts.append(text.rsplit("\r", 1)[-1])

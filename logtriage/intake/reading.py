@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from logtriage.intake.layout import completed, learn_layout
+from logtriage.intake.layout import MOST_LINES, completed, learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import read_ranges
 from logtriage.model import Line, Source
@@ -26,6 +26,8 @@ TAIL_BYTES = 192 << 10
 BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last line
 AFTER_BYTES = 4 << 10
 SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
+JOB_LINES = 12_000  # the same for all files of a job together, but of each …
+LEAST_LINES = 150  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # all windows of a job together; shared out among its files
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
@@ -67,7 +69,12 @@ def read_closely(
         for source, extent in zip(sources, extents, strict=True)
     ]
     layouts = [
-        learn_layout(source, [blocks[0][1][:SAMPLE_BYTES], blocks[-1][1][-SAMPLE_BYTES:]], year=year)
+        learn_layout(
+            source,
+            [blocks[0][1][:SAMPLE_BYTES], blocks[-1][1][-SAMPLE_BYTES:]],
+            year=year,
+            most_lines=max(LEAST_LINES, min(MOST_LINES, JOB_LINES // len(sources))),
+        )
         for source, blocks in zip(sources, taken, strict=True)
     ]
     readings = []

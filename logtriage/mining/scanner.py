@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from logtriage.intake.lines import plain, segments
-from logtriage.mining.calls import Calls
+from logtriage.mining.calls import MOST_REMEMBERED, Calls
 from logtriage.mining.kinds import Lines, keyed, lines_of
 from logtriage.mining.summary import KEYS_BYTES, STEPS_FIRST, STEPS_LAST, Ends, KeyCount, Place, Seen, Summary
 from logtriage.model import SourceRole
@@ -44,6 +44,7 @@ class Scanner:
     def __init__(self, matcher: Matcher, databases: Sequence[PatternDatabase] = ()) -> None:
         self._matcher = matcher
         self._calls = Calls(matcher, databases)
+        self._marked: dict[bytes, bool] = {}
 
     def scan(self, pieces: Iterable[AnyPiece], where: SourceRole) -> Summary:
         """The summary of some pieces that follow each other."""
@@ -76,7 +77,7 @@ class Scanner:
             else:
                 sample = lines.line(kind.first)[:SAMPLE_BYTES]
                 summary.keep(key, KeyCount(kind.count, place(kind.first), place(kind.last), sample))
-            if self._calls.marked(lines.line(kind.first)):
+            if self._is_marked(key, lines, kind.first):
                 marked[int(lines.codes[kind.first])] = key
         self._keep_steps(lines, marked, summary)
         hits: list[tuple[int, Hit]] = []
@@ -87,6 +88,15 @@ class Scanner:
         for index, hit in hits:
             summary.saw(hit, place(index))
         return summary
+
+    def _is_marked(self, key: bytes, lines: Lines, index: int) -> bool:
+        """Whether lines of this key may mark progress; one line of a key speaks for all."""
+        known = self._marked.get(key)
+        if known is None:
+            if len(self._marked) >= MOST_REMEMBERED:
+                self._marked.clear()
+            known = self._marked[key] = self._calls.marked(lines.line(index))
+        return known
 
     def _keep_steps(self, lines: Lines, marked: Mapping[int, bytes], summary: Summary) -> None:
         """Of each key, whose lines may have several blurs, the first and the last lines."""
