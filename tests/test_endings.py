@@ -108,6 +108,14 @@ def test_a_running_mean_that_is_not_kept_is_no_nan(tmp_path: Path) -> None:
     assert kind(tmp_path / "nan", nemo__log=lost) == "numerics.nan"
 
 
+def test_a_person_who_notes_that_nothing_more_came(tmp_path: Path) -> None:
+    text = f"{clock(0)} INFO building the loaders\n{clock(9)} DEBUG spinning the loaders\n"
+    (tmp_path / "noted").mkdir()
+    assert kind(tmp_path / "noted", paste__txt=text + "\n(stuck here for three hours)\n") == "hang.silent"
+    (tmp_path / "bare").mkdir()
+    assert kind(tmp_path / "bare", paste__txt=text) == "unknown"
+
+
 def curve(losses: list[float]) -> str:
     return "".join(
         f"{clock(2 * n)} INFO step {n} loss {loss:.4f} lr 1e-4\n" for n, loss in enumerate(losses, 1)

@@ -279,6 +279,31 @@ CASES = {
         "cuda.launch_failure",
         (5,),
     ),
+    "local ranks of the second of two machines in a row": Case(
+        {
+            "gn04/stderr": "".join(
+                f"[default{r}]:ready\n[default{r}]:step {s} loss 2\n" for s in (1, 2, 3) for r in (0, 1)
+            ),
+            "gn05/stderr": "".join(f"[default{r}]:ready\n" for r in (0, 1) for _ in range(3))
+            + behind("[default1]:", traceback("ZeroDivisionError: division by zero")),
+        },
+        "code.zero_division",
+        (3,),
+        ("gn05",),
+    ),
+    "a rank that all who complain name": Case(
+        {
+            "job.txt": "".join(f"[rank{r}]: step {s} loss 2.1\n" for s in range(1, 9) for r in range(4))
+            + "".join(
+                behind(
+                    f"[rank{r}]: ", traceback("AssertionError: Rank 1 has different values for step: 8016.0")
+                )
+                for r in (0, 2, 3)
+            )
+        },
+        "code.assertion",
+        (1,),
+    ),
     "a daemon that mpirun lost": Case(
         {
             "mpirun.out": "[1,0]<stdout>:Epoch: [0][0/312]  Time 0.210  Loss 6.2\n"

@@ -78,6 +78,10 @@ def blame(
         ranks = own if len(raised) <= max(1, len(own)) else set()
         ranks = ranks or _whole_host(len(raised), hosts, topology)
     size = topology.size
+    accused = _accused(members)
+    if accused is not None and not machine:
+        hosts = set(topology.hosts_of([accused])) if len(topology.hosts) > 1 else set()
+        return Culprits((accused,), tuple(sorted(hosts))), f"all who complain name rank {accused}"
     everyone = bool(ranks) and size > 1 and len(ranks) * 2 > size and not (machine and hosts)
     if everyone and len(ranks) < size <= 4 and not _shares_a_program(root):
         everyone = False  # three of four ranks by chance is still telling in a tiny job
@@ -123,6 +127,20 @@ def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
     if len(told) == 1 and len(hosts) > 1:
         return next(iter(told))
     return odd[0] if len(odd) == 1 and len(told) > 2 else None
+
+
+_ACCUSES = re.compile(
+    r"\b[Rr]ank (\d{1,6}) (?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
+)
+
+
+def _accused(members: Sequence[Candidate]) -> int | None:
+    """The one rank that several others name as the subject of the same complaint."""
+    named = {(told[1] if (told := _ACCUSES.search(each.line.message[:600])) else None) for each in members}
+    writers = {each.rank for each in members if each.rank is not None}
+    if len(named) != 1 or len(writers) < 2 or (only := named.pop()) is None:
+        return None
+    return int(only) if int(only) not in writers else None
 
 
 def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Exit]:

@@ -164,9 +164,10 @@ def _order_of(hosts: set[str]) -> tuple[dict[str, int] | None, bool]:
         numbers = [int(counts[host]) for host in ordered]
         if len(set(numbers)) < len(numbers):
             return None, False
-        first = numbers[0] == 0 or (numbers[0] == 1 and len(numbers) > 1)
         complete = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        return {host: at for at, host in enumerate(ordered)}, first and complete
+        # Schedulers hand out machines in a row: gn04 and gn05 are the first and the second.
+        begins = numbers[0] == 0 or len(numbers) > 1
+        return {host: at for at, host in enumerate(ordered)}, begins and complete
     letters = _letters(count.lower() for count in counts.values())
     if letters is None:
         return None, False
