@@ -130,7 +130,8 @@ def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
 
 
 _ACCUSES = re.compile(
-    r"\b[Rr]ank (\d{1,6}) (?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
+    r"\b[Rr]ank (\d{1,6}) "
+    r"(?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
 )
 
 
