@@ -278,6 +278,30 @@ def expired_licence() -> Kind:
     )
 
 
+def cooling_agent() -> Kind:
+    """An agent that writes `key=value` lines, which look like a configuration."""
+
+    def job(host: str, name: str, loop: int) -> dict[str, str]:
+        stamp = "ts=2026-05-05T01:0"
+        return {
+            "agent.log": text(
+                [f'{stamp}2:{n:02}Z level=info msg="heartbeat ok" host={host} job={name}' for n in range(9)],
+                f'{stamp}3:00Z level=error msg="cooling loop pressure below floor" host={host} job={name} '
+                f"loop={loop} kpa={loop * 7}",
+                f'{stamp}3:01Z level=info msg="powering down trays" host={host}',
+            )
+        }
+
+    return Kind(
+        "cooling agent",
+        "gpu.thermal_power",
+        job("rack3-node12", "llm-17", 2),
+        "agent.log:10",
+        job("cn0441.pod7.example.org", "sft_b", 11),
+        "loop=11",
+    )
+
+
 ALL: tuple[Callable[[], Kind], ...] = (
     own_assertion,
     vendor_daemon,
@@ -287,4 +311,5 @@ ALL: tuple[Callable[[], Kind], ...] = (
     scheduler_plugin,
     watchdog,
     expired_licence,
+    cooling_agent,
 )

@@ -93,6 +93,9 @@ _PIECE = re.compile(
     r"|(?P<word>(?:<(?:TIME|URL|UUID|PCI|MAC|IP|PATH|HEX|HOST|SIZE|NUM|\*)>|[^\W_]|[_.@+-](?=[\w<]))+)"
     r"|(?P<space>\s+)|(?P<other>.)"
 )
+# Quoted, but what the line says and not a name.
+_SPOKEN = re.compile(r"(?i)\b(?:msg|message|text|error|err|reason|details?|cause)[=:] ?$")
+PROSE_WORDS = 4
 _LEVEL = re.compile(
     r"(?i)^.{0,90}?\b(?:error|err|fatal|critical|crit|warn|warning|info|severe|panic|alert|emerg)\b[\]>):|,]*\s+"
 )
@@ -108,18 +111,25 @@ def atoms_of(text: str, names: tuple[str, ...], alike: Sequence[str], known: Map
     text = _without_head(text)
     others = [_masked(_without_head(each), names) for each in alike]
     template = _template(_masked(text, names), others)
+    return _filled(_read(template, "", known), text, names)
+
+
+def _read(template: str, before: str, known: Mapping[str, int]) -> list[Atom]:
+    """The atoms of a masked text that stands behind `before`."""
     found: list[Atom] = []
-    before = ""
     for piece in _PIECE.finditer(template):
         word = piece.group()
-        if piece.lastgroup == "quoted":
+        if piece.lastgroup == "quoted" and (_SPOKEN.search(before) or len(word.split()) >= PROSE_WORDS):
+            quote = Atom(Kind.TEXT, word[0])
+            found += [quote, *_read(word[1:-1], before + word[0], known), quote]
+        elif piece.lastgroup == "quoted":
             found += _quoted(word)
         elif piece.lastgroup == "word":
             found += _of_word(word, before, template[piece.end() : piece.end() + 30], known)
         else:
             found.append(Atom(Kind.TEXT, word))
         before = (before + word)[-60:]
-    return _filled(found, text, names)
+    return found
 
 
 def _filled(atoms: list[Atom], text: str, names: tuple[str, ...]) -> list[Atom]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,7 @@ from logtriage.memory.rule_folder import (
 )
 from logtriage.memory.verdicts import KeptVerdict
 from logtriage.memory.wording import Wording, patterns, vocabulary
+from logtriage.model import SourceRole
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, pattern_of
 from logtriage.rulebank.matcher import Matcher
@@ -38,6 +39,8 @@ _FOLLOWS = (
     "collective.", "process.", "code.", "network.rendezvous", "network.connection", "scheduler.cancelled",
     "data.loader_worker",
 )  # fmt: skip
+# Files that only rules which name their role may accuse: a person who points into one knows better.
+_NO_LOGS = (SourceRole.ENVIRONMENT, SourceRole.METRICS)
 LONGEST_EXAMPLE = 600
 MOST_EXAMPLES = 8
 
@@ -124,6 +127,8 @@ def _guarded(
                 near, olds = None, ()
                 others = bank
             rule = _rule(wording, message, kept.verdict, diagnosis, near)
+            if witness.role in _NO_LOGS:
+                rule = replace(rule, where=tuple(SourceRole))
             found = objection(rule, wording, witness, others, healthy)
             if found is None:
                 return rule, ""

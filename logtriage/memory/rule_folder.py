@@ -76,6 +76,8 @@ def rule_text(rule: Rule) -> bytes:
         "keywords": list(rule.keywords),
         "pattern": rule.pattern,
     }
+    if rule.where:
+        entry["where"] = [each.value for each in rule.where]
     if rule.explains:
         entry["explains"] = list(rule.explains)
     if rule.mitigation:
