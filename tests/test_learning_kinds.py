@@ -79,6 +79,7 @@ def test_the_next_job_of_the_kind_is_named(
         assert after.verdict.culprits.ranks == kind.ranks
 
     told("rules", "undo")
+    told("memory", "forget", "1")
     assert tree(data_dir / "rules") == {}
     assert load_bank(files_in_state(data_dir, ACTIVE)).version == version
     undone = triage(second, offline=True)
