@@ -333,3 +333,39 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(tmp_path: Path) -> None:
     verdict, server = asked(tmp_path, good, llm_api_key="k-123456789")
     assert server.headers[0]["authorization"] == "Bearer k-123456789"
     assert "k-123456789" not in verdict.to_json() and "k-123456789" not in json.dumps(server.requests)
+
+
+def _contested(folder: Path) -> Path:
+    logs = folder / "logs"
+    logs.mkdir()
+    steps = "".join(f"2026-03-01 09:00:{second:02d} INFO step {second} loss 2.3\n" for second in range(9))
+    errors = ("KeyError: 'pixel_values'", "AttributeError: 'NoneType' has no attribute 'x'")
+    for rank, error in enumerate(errors):
+        trace = f'Traceback (most recent call last):\n  File "t.py", line 3, in f\n{error}\n'
+        (logs / f"rank{rank}.log").write_text(steps + trace)
+    return logs
+
+
+@pytest.mark.parametrize(
+    ("quote", "failure_type", "rank"), [("AttributeError", "code.attribute", 1), ("KeyError", "code.key", 0)]
+)
+def test_votes_choose_among_causes_that_nothing_explains(
+    tmp_path: Path, quote: str, failure_type: str, rank: int
+) -> None:
+    logs = _contested(tmp_path)
+    before = triage(logs, workers=1, offline=True).verdict
+    assert before.failure_type == "code.key" and before.alternatives
+
+    def script(request: Request, number: int) -> Reply:
+        return chat(answer(failure_type, [(place_of(request, quote), quote)], [rank]))
+
+    verdict, server = asked(tmp_path, script)
+    body = verdict.verdict
+    assert len(server.requests) == 3 and body.failure_type == failure_type
+    assert body.culprits.ranks == (rank,) and quote in body.evidence[0].text
+    changed = failure_type != before.failure_type
+    assert body.decided_by == ("llm" if changed else "rules")
+    if changed:  # what rules alone said stays in sight
+        assert body.alternatives[0].failure_type == "code.key"
+    else:
+        assert body.confidence >= before.confidence
