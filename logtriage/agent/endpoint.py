@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -68,8 +70,14 @@ def client(
     replay = Path(settings.llm_replay).expanduser() if settings.llm_replay else None
     transport = httpx2.MockTransport(_replayed(replay)) if replay else None
     return httpx2.AsyncClient(
-        transport=transport, timeout=seconds, follow_redirects=False, event_hooks=hooks
+        transport=transport, timeout=seconds, follow_redirects=False, event_hooks=hooks, verify=_trusted()
     )
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Reading the certificates takes a tenth of a second: once for all jobs of a process."""
+    return httpx2.create_ssl_context()
 
 
 def chat_model(settings: Settings, http: httpx2.AsyncClient, *, temperature: bool) -> ChatOpenAI:
