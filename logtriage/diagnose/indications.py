@@ -20,6 +20,9 @@ from logtriage.report.document import Indication
 from logtriage.rulebank.rule import Role, Strength
 
 BEFORE_SECONDS = 120.0  # clocks differ and messages are flushed late; what is older than that did not follow
+# Slurm waits 300 s (SlurmdTimeout) and Kubernetes about as long before they call a node lost that its peers
+# have long missed.
+BEFORE_NOTICE_SECONDS = 900.0
 MOST_FOLLOWING = 80  # lines of one writer that may go on with what it said
 
 # Lines by which an error goes on without a frame of its own: NCCL's way up its calls, CUDA's advice, c10's
@@ -82,14 +85,22 @@ def _belongs(candidate: Candidate, decision: Decision) -> bool:
     """Whether a candidate is part of this failure: survived, weak and old ones are not."""
     if candidate.recovered:
         return False
-    is_recent = _is_recent(candidate.time, _began(decision))
+    began = _began(decision)
+    if began is not None and decision.failure_type == "host.node_lost":
+        began -= BEFORE_NOTICE_SECONDS
+    is_recent = _is_recent(candidate.time, began)
     if candidate.failure_type == decision.failure_type:
         return is_recent or candidate.strength is not Strength.HINT
     if candidate.role is not Role.CAUSE:
         blamed = decision.culprits.hosts
-        elsewhere = bool(blamed) and candidate.host is not None and candidate.host not in blamed
+        machine = decision.failure_type.startswith(_OF_A_MACHINE)
+        elsewhere = candidate.host is not None and candidate.host not in (blamed if machine else ())
         return is_recent and not (elsewhere and candidate.source_role is SourceRole.KERNEL)
     return is_recent and (candidate.strength is not Strength.HINT or candidate.failure_type in CONSEQUENCES)
+
+
+# Of other failures, what a kernel says of its GPUs is no consequence: another process's channel was reset.
+_OF_A_MACHINE = ("gpu.", "cuda.", "host.", "network.infiniband")
 
 
 def _is_recent(time: float | None, began: float | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
@@ -41,9 +43,23 @@ def decide(findings: Findings) -> Decision:
     if root.failure_type == "unknown":
         return undecided(findings)
     elsewhere = recorded_elsewhere(findings, root)
-    return elsewhere or with_recorded_ranks(findings, from_group(findings, root))
+    if elsewhere is not None:
+        return elsewhere
+    decision = with_recorded_ranks(findings, from_group(findings, root))
+    if root.failure_type in _TOLD_BY_VICTIMS and _is_part(root, findings):
+        decision = replace(decision, confidence=min(decision.confidence, PART_CONFIDENCE))
+    return decision
 
 
+# What only victims report may have begun at a rank whose file is not here.
+_TOLD_BY_VICTIMS = ("collective.timeout", "collective.remote_error")
+PART_CONFIDENCE = 0.8
+
+
+def _is_part(root: Group, findings: Findings) -> bool:
+    """Whether fewer ranks are seen than the job has; a collective has two at least."""
+    seen = findings.topology.ranks | root.ranks
+    return len(seen) < max(2, findings.topology.size)
 
 
 def _came_before(root: Group, findings: Findings) -> bool:

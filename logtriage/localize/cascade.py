@@ -123,6 +123,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
         return False
     if _broke_off(cause, effect):
         return True
+    if _broke_off(effect, cause):
+        return False
     if effect.failure_type not in cause.explains and not any(
         name.endswith(".*") and effect.failure_type.startswith(name[:-1]) for name in cause.explains
     ):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logtriage.localize.behind import Suspects, Waiting, behind_in_order, behind_in_waits, chain, late_comers
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.progress import Progress, by_rank
 from logtriage.localize.scene import Scene
@@ -27,18 +28,6 @@ _FINGERPRINT = re.compile(
     r"Rank (?P<rank>\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, TensorShape=(?P<shape>\[[^\]]*\]))?"
 )
-_ENQUEUED = re.compile(r"Rank (?P<rank>\d+)\].*?last enqueued NCCL work: (?P<seq>-?\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What one rank was waiting in when it gave up."""
-
-    rank: int
-    sequence: int
-    operation: str
-    shape: str
-    line: Line
 
 
 def waits(scene: Scene) -> list[Waiting]:
@@ -60,6 +49,8 @@ def waits(scene: Scene) -> list[Waiting]:
                     found.setdefault(rank, Waiting(rank, seq, match["op"], shape, line))
     return list(found.values())
 
+
+__all__ = ["Suspects", "Waiting", "accused", "mismatch", "odd_words", "silent_ranks", "waits"]
 
 # Operations in which every rank brings the same number of elements.
 _SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"}
@@ -108,13 +99,6 @@ def _told(side: Sequence[Waiting]) -> str:
     return f"{first.operation}{f' of {first.shape}' if first.shape else ''} (ranks {ranks})"
 
 
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    ranks: tuple[int, ...]
-    reason: str
-    sure: bool = True  # False: only an oddity, which a process that plainly ended first outweighs
-
-
 # How messages name the rank that did not come: the peer in FaultDiag's errors, Horovod's and gloo's lists.
 _ACCUSED = re.compile(
     r"remote rank: ?\[?(?P<a>\d{1,7})\b|\bdst_rank ?\[(?P<b>\d{1,7})\]|"
@@ -145,7 +129,7 @@ def accused(scene: Scene) -> set[int]:
 
 
 def silent_ranks(
-    candidates: Iterable[Candidate], topology: Topology, progress: Progress, scene: Scene
+    candidates: Sequence[Candidate], topology: Topology, progress: Progress, scene: Scene
 ) -> Suspects | None:
     """Ranks that say nothing while their peers complain, or that are behind the others.
 
@@ -169,9 +153,14 @@ def silent_ranks(
     silent = known - complaining
     if silent and len(silent) <= max(1, len(known) // 3):
         return Suspects(tuple(sorted(silent)), "said nothing while its peers complained")
-    behind = _behind(scene, known)
-    if behind:
-        return Suspects(tuple(sorted(behind)), "has enqueued fewer collectives than its peers")
+    behind = (
+        late_comers(candidates)
+        or behind_in_order(scene, known)
+        or behind_in_waits(waits(scene))
+        or chain(scene)
+    )
+    if behind is not None:
+        return behind
     steps = {rank: trace.last.step for rank, trace in by_rank(progress.traces).items() if rank in known}
     if len(steps) >= 2:
         top = max(steps.values())
@@ -182,21 +171,6 @@ def silent_ranks(
     if len(alone) == 1 and len(known) > 2:
         return Suspects(tuple(alone), "wrote something near its end that no other rank wrote", sure=False)
     return None
-
-
-def _behind(scene: Scene, known: set[int]) -> set[int]:
-    """Ranks whose last enqueued work is older than that of most others."""
-    enqueued: dict[int, int] = {}
-    for reading in scene.readings:
-        for line in reading.lines:
-            if "last enqueued" in line.text and (match := _ENQUEUED.search(line.text[:4096])):
-                enqueued.setdefault(int(match["rank"]), int(match["seq"]))
-    if len(enqueued) < 2:
-        return set()
-    usual, votes = Counter(enqueued.values()).most_common(1)[0]
-    if votes * 2 <= len(enqueued):
-        return set()
-    return {rank for rank, sequence in enqueued.items() if sequence < usual and rank in known}
 
 
 _ODD_TAIL = 60  # lines of each rank's end that are compared

@@ -18,7 +18,7 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
-from logtriage.localize.topology import Topology, gather_topology
+from logtriage.localize.topology import Topology, gather_topology, placed
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Mark, Role, Strength
@@ -51,6 +51,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     progress = gather(scene)
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
+    exits = placed(exits, topology)
     candidates = survivors(
         gather_candidates(scene, progress, topology, exits), scene, progress, topology
     )

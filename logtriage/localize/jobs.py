@@ -1,4 +1,4 @@
-"""Whose job a scheduler's line is about: a controller's log tells of all jobs of its cluster."""
+"""Whose job a scheduler's line is about: a controller's log and a namespace's events tell of all jobs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from logtriage.rulebank.rule import Role
 _JOB = re.compile(r"\b[Jj]ob_?[Ii]d[=: ](\d{1,12})\b")
 _NUMBER = re.compile(r"(?<!\d)\d{3,12}(?!\d)")
 _SPEAKS_OF_JOB = re.compile(r"(?i)\b(?:job|step|slurm)")
+_POD = re.compile(r"\bpod/([a-z0-9][\w.-]{0,250})")
+_EVENT = re.compile(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
+EVENTS = 3  # a file with so many of kubectl's events is a namespace's
+# Operators name the pods of a job alike: NAME-worker-3, NAME-master-0, NAME-launcher-x7k2p.
+_MEMBER = re.compile(
+    r"^(?P<job>.+?)-(?:worker|master|launcher|chief|ps|head|replica|trainer|node)-[a-z0-9-]+$"
+)
+_NUMBERED = re.compile(r"^(?P<job>.+?)-\d{1,5}(?:-[a-z0-9]{5})?$")
 MANY_JOBS = 3  # a log that names so many is a controller's, not one job's record
 
 
@@ -22,9 +30,15 @@ class OtherJobs:
 
     named: frozenset[str]
     own: frozenset[str]
+    pods: frozenset[str]  # the job's pods without their numbers; empty where no file tells
+    files: frozenset[str]  # the records that may be of several jobs
 
     def concern(self, line: Line, role: Role) -> bool:
         """Whether what a line says is about another job; of unknown jobs, only failures count."""
+        if line.file not in self.files:
+            return False
+        if self.pods and (pods := _POD.findall(line.text[:2000])):
+            return not any(_family(pod) in self.pods for pod in pods)
         if len(self.named) < MANY_JOBS:
             return False
         numbers = set(_JOB.findall(line.text[:2000]))
@@ -33,8 +47,39 @@ class OtherJobs:
         return not numbers & self.own if self.own else role in (Role.PROGRESS, Role.CONTEXT)
 
 
+def _family(pod: str) -> str:
+    found = _MEMBER.match(pod) or _NUMBERED.match(pod)
+    return found["job"] if found else pod
+
+
+def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> frozenset[str]:
+    """Families of the pods that left a file here; empty where no file is named after a pod."""
+    names = [reading.source.file for reading in readings if reading.source.file not in files]
+    words = {word for name in names for word in re.split(r"[/_]|\.(?:log|txt|out|err)\b", name)}
+    named = {
+        pod
+        for reading in readings
+        if reading.source.file in files
+        for line in reading.lines
+        if "pod/" in line.text
+        for pod in _POD.findall(line.text[:2000])
+    }
+    return frozenset(_family(word) for word in words if word in named or (named and _MEMBER.match(word)))
+
+
+def _records(readings: Sequence[Reading]) -> frozenset[str]:
+    return frozenset(
+        reading.source.file
+        for reading in readings
+        if reading.source.role in (SourceRole.SCHEDULER, SourceRole.KUBERNETES)
+        or sum(_EVENT.search(line.text[:200]) is not None for line in reading.lines[:60]) >= EVENTS
+    )
+
+
 def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
     """Job numbers of controllers' logs held against the names and lines of the job's own files."""
+    files = _records(readings)
+    pods = _own_pods(readings, files)
     named = {
         number
         for reading in readings
@@ -44,7 +89,7 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for number in _JOB.findall(line.text[:2000])
     }
     if len(named) < MANY_JOBS:
-        return OtherJobs(frozenset(named), frozenset())
+        return OtherJobs(frozenset(named), frozenset(), pods, files)
     known: set[str] = set()
     for reading in readings:
         if reading.source.role is SourceRole.SCHEDULER:
@@ -53,4 +98,4 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for line in (*reading.lines[:200], *reading.lines[-200:]):
             if _SPEAKS_OF_JOB.search(line.text[:400]):
                 known.update(_NUMBER.findall(line.text[:400]))
-    return OtherJobs(frozenset(named), frozenset(named & known))
+    return OtherJobs(frozenset(named), frozenset(named & known), pods, files)

@@ -14,7 +14,7 @@ from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
 from logtriage.localize.jobs import other_jobs
-from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
+from logtriage.model import Level, Line, Raised, Record, Source
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
 from logtriage.rulebank.rule import Mark, Role, Rule
 
@@ -84,7 +84,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
     touched: dict[str, bool] = {}
     others = other_jobs(readings)
     for reading in readings:
-        is_scheduler = reading.source.role is SourceRole.SCHEDULER
+        of_many_jobs = reading.source.file in others.files
         grouped = scene.records[reading.source.file] = list(records(reading.lines))
         neighbours = _neighbours(grouped)
         for record, (said, next_said) in zip(grouped, neighbours, strict=True):
@@ -96,7 +96,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                 if named is None:
                     continue
                 for hit, text in _hits(line, reading.source, matcher, touched):
-                    if is_scheduler and others.concern(line, hit.rule.role):
+                    if of_many_jobs and others.concern(line, hit.rule.role):
                         continue
                     raised, link, links = named
                     shelves[hit.rule.role].append(

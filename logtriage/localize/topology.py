@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
@@ -379,3 +379,20 @@ def _global_ranks(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str,
 
 def _folder(file: str) -> str:
     return file.split("/", 1)[0] if "/" in file else ""
+
+
+def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:
+    """The exits with their global ranks: a number that its host belies counts that host's processes.
+
+    `srun: error: gpu-4: task 2: …` speaks of the host's own task where each node's tasks are numbered anew.
+    """
+    found = []
+    for each in exits:
+        known = topology.host_of_rank.get(each.rank) if each.rank is not None else None
+        if each.rank is None or each.host is None or known is None or known == each.host:
+            found.append(each)
+        elif each.host in topology.hosts and (rank := topology.global_rank(each.host, each.rank)) is not None:
+            found.append(replace(each, rank=rank))
+        else:
+            found.append(each)
+    return found
