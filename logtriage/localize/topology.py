@@ -11,6 +11,7 @@ from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names, tabled_h
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
+from logtriage.localize.writer_labels import writer_label
 from logtriage.model import Line, Source, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
@@ -39,7 +40,7 @@ class Topology:
     number_of_file: dict[str, int]  # numbers in file names that the lines themselves belie
     rank_of_pod: dict[str, int]
     has_tasks: bool  # srun reported the ends of tasks by number
-    labelled: frozenset[str]  # files whose lines begin with `[w-3]` and the like
+    label_of_file: dict[str, re.Pattern[str]]  # how lines begin that `[w-3]` and the like label
     host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
     node_of_pod: dict[str, str]
     rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
@@ -62,7 +63,7 @@ class Topology:
             return number if number in self.ranks else named
         if named is not None and named == self.number_of_file.get(line.file):
             named = None
-        if line.file in self.labelled and (label := _LABEL.match(line.text[:40])) is not None:
+        if line.file in self.label_of_file and (label := self.label_of_file[line.file].match(line.text[:80])):
             return int(label[1])
         return named
 
@@ -101,6 +102,11 @@ class Topology:
 
 def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     """Join what sources, lines and exits say; where they conflict, the majority wins."""
+    labels = {
+        reading.source.file: label
+        for reading in scene.readings
+        if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
+    }
     aliases = other_names(scene, exits)
     pods = gather_pods(scene.readings)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
@@ -140,6 +146,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 rank = None
             if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
                 rank = int(tag[1])
+            if rank is None and source.file in labels and (tag := labels[source.file].match(line.text[:80])):
+                ranks.add(int(tag[1]))
             if rank is None:
                 continue
             ranks.add(rank)
@@ -215,7 +223,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         world_size=world,
         host_of_address=addresses,
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
-        labelled=_labelled(scene),
+        label_of_file=labels,
         number_of_file=belied,
         rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
         | _replica_ranks(scene, ranks),
@@ -253,19 +261,6 @@ _RAY_WORKER = re.compile(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{
 _MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
 _TASK_LABEL = re.compile(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = re.compile(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
-_LABEL = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
-
-
-def _labelled(scene: Scene) -> frozenset[str]:
-    """Files whose lines begin with a bracketed worker number; a label repeats, an enumeration does not."""
-    found = []
-    for reading in scene.readings:
-        labels = Counter(
-            label[1] for line in reading.lines[:2000] if (label := _LABEL.match(line.text[:40])) is not None
-        )
-        if len(labels) > 1 and sum(labels.values()) * 3 >= len(reading.lines[:2000]):
-            found.append(reading.source.file)
-    return frozenset(found)
 
 
 _POD_NUMBER = re.compile(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
