@@ -238,7 +238,7 @@ def closely_read(paths: Sequence[str]) -> list[Reading]:
     """The files of a job that can accuse somebody, as closely as a triage reads them."""
     inventory = discover(list(paths))
     silent = (SourceRole.ENVIRONMENT, SourceRole.METRICS, SourceRole.HARDWARE)
-    sources = [each for each in inventory.sources if each.role not in silent]
+    sources = [each for each in inventory.sources if each.role not in silent] or list(inventory.sources)
     extents = [_extent(inventory.root, source)[0] for source in sources]
     return read_closely(inventory.root, sources, extents)
 
