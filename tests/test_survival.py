@@ -1,0 +1,59 @@
+"""What a job survived is no cause, what another did is not its own; an indication is a whole record."""
+
+from __future__ import annotations
+
+from scenes import clock, findings, of_rank, reading, steps, traceback
+
+from logtriage.diagnose.indications import indications
+from logtriage.diagnose.offline import decide
+from logtriage.model import SourceRole
+
+CAUGHT = traceback("TimeoutError: [Errno 110] Connection timed out")
+FATAL = traceback("KeyError: 'tokens'")
+
+
+def test_an_exception_that_a_warning_reports_gives_way_to_one_that_nobody_caught() -> None:
+    retried = f"{clock(61)} WARNING reader: retry 1/5 after error, backing off\n{CAUGHT}"
+    went_on = f"{clock(61.5)} INFO reader: opened the next part\n"
+    found = findings(of_rank(0, steps(30) + retried + went_on), of_rank(1, steps(30) + FATAL))
+    decision = decide(found)
+    assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (1,))
+
+
+def test_an_exception_below_a_last_retry_still_counts() -> None:
+    retried = f"{clock(61)} WARNING reader: retry 5/5 after error, giving up\n{CAUGHT}"
+    found = findings(of_rank(0, steps(30) + retried), of_rank(1, steps(30)))
+    assert decide(found).failure_type == "network.connection"
+
+
+def test_a_retry_that_succeeded_was_survived() -> None:
+    said = f"{clock(61)} ERROR reader: read failed\n{CAUGHT}{clock(62)} INFO reader: retry succeeded\n"
+    (caught,) = (
+        each for each in findings(of_rank(0, steps(30) + said)).candidates if each.record is not None
+    )
+    assert caught.recovered
+
+
+def test_the_end_of_another_job_in_a_controllers_log_is_not_this_jobs() -> None:
+    controller = "".join(
+        f"[2026-01-31T08:0{number}:00.000] _job_complete: JobId={91000 + number} WEXITSTATUS 0\n"
+        f"[2026-01-31T08:0{number}:00.100] _job_complete: JobId={91000 + number} done\n"
+        for number in range(5)
+    )
+    found = findings(
+        reading("slurm-77001.out", steps(40)),
+        reading("slurmctld.log", controller, SourceRole.SCHEDULER),
+    )
+    assert decide(found).failure_type == "none.running"
+
+
+def test_every_line_of_a_traceback_is_an_indication() -> None:
+    found = findings(of_rank(0, steps(30)), of_rank(1, steps(30) + FATAL))
+    told = [each.line for each in indications(found, decide(found)) if each.file == "rank1.log"]
+    assert told == [31, 32, 33, 34]
+
+
+def test_a_job_that_goes_well_has_no_indications() -> None:
+    said = f"{clock(10)} WARNING reader: retry 1/5 after error\n{CAUGHT}"
+    found = findings(of_rank(0, said + steps(60, at=12.0)))
+    assert indications(found, decide(found)) == ()
