@@ -84,7 +84,7 @@ def triage(
     healthy = [_mined(folder, matcher, workers, rules) for folder in history]
     novel = _novel(mined, healthy) if healthy else None
     clock.lap("templates")
-    deposits = read_deposits(inventory.root, inventory.artefacts)
+    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
     clock.lap("artefacts")
     findings = localise(inventory, passed, bank, matcher, deposits)
     clock.lap("localisation")
@@ -143,7 +143,7 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
     inventory = discover(paths)
     passed = survey(inventory.root, inventory.sources, matcher, workers=workers)
     mined = catalogue(inventory.sources, passed.summaries)
-    deposits = read_deposits(inventory.root, inventory.artefacts)
+    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
     findings = localise(inventory, passed, bank, matcher, deposits)
     unasked = settings.model_copy(update={"llm": "never"})
     job = Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked)
@@ -153,6 +153,14 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
 def _unused(fault: Fault) -> Unreadable:
     named = f"rule {fault.rule}, " if fault.rule else ""
     return Unreadable(fault.file, f"{named}line {fault.line}: {fault.message}; not used")
+
+
+def extents_of(inventory: Inventory, passed: Survey) -> dict[str, Extent]:
+    """What the pass knows of each file, without places."""
+    return {
+        source.file: Extent(each.bytes, each.lines, ())
+        for source, each in zip(inventory.sources, passed.summaries, strict=True)
+    }
 
 
 def localise(

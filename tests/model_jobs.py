@@ -11,7 +11,7 @@ from logtriage.diagnose.offline import decide
 from logtriage.intake.folder import discover
 from logtriage.mining.catalogue import catalogue
 from logtriage.mining.survey import survey
-from logtriage.pipeline import localise
+from logtriage.pipeline import extents_of, localise
 from logtriage.rulebank.bank import load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import Settings
@@ -65,7 +65,8 @@ def desk(logs: Path, precedents: tuple[Precedent, ...] = ()) -> Desk:
     inventory = discover(logs)
     passed = survey(inventory.root, inventory.sources, matcher, workers=1)
     mined = catalogue(inventory.sources, passed.summaries)
-    findings = localise(inventory, passed, bank, matcher, read_deposits(inventory.root, inventory.artefacts))
+    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
+    findings = localise(inventory, passed, bank, matcher, deposits)
     chosen = settings(logs.parent, llm="never")
     decision = decide(findings)
     return Consultation(findings, decision, mined, inventory, bank, matcher, chosen, precedents).desk()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,12 @@ from logtriage.artefacts.recording import Recording, RecordingFault, entry_place
 from logtriage.artefacts.stack_files import read_stacks
 from logtriage.artefacts.stack_text import StackDump
 from logtriage.artefacts.tails import lines_of, read_tail
+from logtriage.intake.reading import Extent
 from logtriage.intake.streams import StreamFault, stream
 from logtriage.model import Artefact, ArtefactKind, Evidence, Line, Source, Unreadable
 
 # What is read of all dumps together: reading takes about a second for each 3 MB.
 JOB_BYTES = 192 << 20
-LONGEST_LOG = 1 << 30  # in longer ones no stacks are looked for: they would be read once more for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,13 @@ class Deposits:
     left_out: tuple[str, ...] = ()
 
 
-def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
-    """The findings of a job's artefacts; None if it has none. No fault of a file stops the others."""
+def read_deposits(
+    root: Path, artefacts: Sequence[Artefact], extents: Mapping[str, Extent]
+) -> Deposits | None:
+    """The findings of a job's artefacts; None if it has none. No fault of a file stops the others.
+
+    `extents` are those of the files that are text, by name.
+    """
     if not artefacts:
         return None
     digest = hashlib.sha256()
@@ -54,12 +59,11 @@ def read_deposits(root: Path, artefacts: Sequence[Artefact]) -> Deposits | None:
     stacks: list[StackDump] = []
     reports: list[RasReport] = []
     for artefact in _of_last_attempt(artefacts):
-        if artefact.kind is not ArtefactKind.FLIGHT_RECORDER and artefact.source.size > LONGEST_LOG:
-            continue
-        if artefact.kind is ArtefactKind.STACKS:
-            stacks += read_stacks(root, artefact.source)
-        if artefact.kind is ArtefactKind.RAS:
-            reports += _ras(root, artefact.source)
+        extent = extents.get(artefact.source.file)
+        if extent is not None and artefact.kind is ArtefactKind.STACKS:
+            stacks += read_stacks(root, artefact.source, extent)
+        if extent is not None and artefact.kind is ArtefactKind.RAS:
+            reports += _ras(root, artefact.source, extent)
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER:
             continue
         file = artefact.source.file
@@ -102,8 +106,8 @@ def _of_last_attempt(artefacts: Sequence[Artefact]) -> list[Artefact]:
     return [each for each in artefacts if each.source.attempt in (None, last)]
 
 
-def _ras(root: Path, source: Source) -> list[RasReport]:
-    tail = read_tail(root, source)
+def _ras(root: Path, source: Source, extent: Extent) -> list[RasReport]:
+    tail = read_tail(root, source, extent)
     lines = list(lines_of(tail, source))
     if tail.is_whole and tail.data.lstrip()[:1] == b"{":
         first = next((line for line in lines if "communicators" in line.text), None)

@@ -11,12 +11,13 @@ from typing import Any
 from logtriage.artefacts.stack_text import MOST_SPOTS, MOST_THREADS, Spot, StackDump, Thread, parse_stacks
 from logtriage.artefacts.tails import from_first, lines_of, read_tail
 from logtriage.intake.dumps import STACK_HEAD
+from logtriage.intake.reading import Extent
 from logtriage.model import Line, Source
 
 
-def read_stacks(root: Path, source: Source) -> list[StackDump]:
+def read_stacks(root: Path, source: Source, extent: Extent) -> list[StackDump]:
     """The dumps of one file in its order; of a long file those near its end."""
-    tail = read_tail(root, source)
+    tail = read_tail(root, source, extent)
     if tail.is_whole and tail.data.lstrip()[:1] == b"[" and b'"os_thread_id"' in tail.data:
         return _json_dumps(tail.data, source)
     return list(parse_stacks(lines_of(from_first(tail, STACK_HEAD), source)))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from logtriage.intake.layout import learn_layout
 from logtriage.intake.lines import LineReader
-from logtriage.intake.streams import StreamFault, stream
+from logtriage.intake.reading import Extent
+from logtriage.intake.streams import StreamFault, newlines, read_ranges
 from logtriage.model import Line, Source
 
 TAIL_BYTES = 2 << 20
@@ -30,27 +31,25 @@ class Tail:
         return self.offset == 0
 
 
-def read_tail(root: Path, source: Source) -> Tail:
-    """At least the last TAIL_BYTES of a file, all of a file up to twice as long."""
-    kept = b""
-    offset, number = 0, 1
+def read_tail(root: Path, source: Source, extent: Extent) -> Tail:
+    """The last TAIL_BYTES of a file in whole lines, all of a file up to twice as long."""
+    start = 0 if extent.bytes <= 2 * TAIL_BYTES else extent.bytes - TAIL_BYTES
     try:
-        for chunk in stream(root, source):
-            kept += chunk
-            if len(kept) > 2 * TAIL_BYTES:
-                cut = kept.find(b"\n", len(kept) - TAIL_BYTES) + 1 or len(kept) - TAIL_BYTES
-                number += kept.count(b"\n", 0, cut)
-                offset += cut
-                kept = kept[cut:]
+        (data,) = read_ranges(root, source, [(start, extent.bytes)])
     except StreamFault:
-        pass  # said elsewhere; what was readable is here
-    return Tail(kept, offset, number)
+        return Tail(b"", 0, 1)  # said elsewhere
+    number = extent.lines - newlines(data) + 1
+    if start and (cut := data.find(b"\n") + 1):
+        return Tail(data[cut:], start + cut, number + 1)
+    return Tail(data, start, number)
 
 
 def from_first(tail: Tail, pattern: re.Pattern[bytes]) -> Tail:
-    """The part of a tail that begins BEFORE_BYTES before the first match; the whole if there is none."""
+    """The part of a tail that begins BEFORE_BYTES before the first match; nothing if there is none."""
     found = pattern.search(tail.data)
-    cut = tail.data.rfind(b"\n", 0, max(0, found.start() - BEFORE_BYTES)) + 1 if found else 0
+    if found is None:
+        return Tail(b"", tail.offset, tail.number)
+    cut = tail.data.rfind(b"\n", 0, max(0, found.start() - BEFORE_BYTES)) + 1
     return Tail(tail.data[cut:], tail.offset + cut, tail.number + tail.data.count(b"\n", 0, cut))
 
 
