@@ -11,7 +11,8 @@ _JSON_KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profili
 # py-spy heads each process, faulthandler and gdb each thread. C++ exceptions, too, give a stack "(most recent
 # call first)", which tells nothing of a hang.
 STACK_HEAD = re.compile(
-    rb"(?:[Tt]hread 0x[0-9a-fA-F]{1,16}(?: \[[^\]\n]{0,64}\])?|\bStack) \(most recent call first\)|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
+    rb"(?:[Tt]hread 0x[0-9a-fA-F]{1,16}(?: \[[^\]\n]{0,64}\])?|\bStack) \(most recent call first\)"
+    rb"|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
     rb"|^Process \d+: .{0,4096}\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("
     rb"|\"os_thread_id\"",
     re.MULTILINE,

@@ -26,8 +26,8 @@ TAIL_BYTES = 192 << 10
 BEFORE_BYTES = 12 << 10  # around a place: a traceback stands before its last line
 AFTER_BYTES = 4 << 10
 SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
-JOB_LINES = 12_000  # the same for all files of a job together, but of each …
-LEAST_LINES = 150  # … at least so many of its head and of its tail
+JOB_LINES = 8_000  # the same for all files of a job together, but of each …
+LEAST_LINES = 60  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # all windows of a job together; shared out among its files
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 

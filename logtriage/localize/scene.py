@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from logtriage.intake.lines import plain, segments
+from logtriage.intake.lines import segments
 from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
+from logtriage.intake.text import without_escapes
 from logtriage.localize.jobs import other_jobs
 from logtriage.model import Level, Line, Raised, Record, Source
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
@@ -81,7 +82,6 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
         Role.CONTEXT: scene.context,
         Role.PROGRESS: scene.progress,
     }
-    touched: dict[str, bool] = {}
     others = other_jobs(readings)
     for reading in readings:
         of_many_jobs = reading.source.file in others.files
@@ -95,7 +95,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
                 if named is None:
                     continue
-                for hit, text in _hits(line, reading.source, matcher, touched):
+                for hit, text in _hits(line, reading.source, matcher):
                     if of_many_jobs and others.concern(line, hit.rule.role):
                         continue
                     raised, link, links = named
@@ -186,15 +186,9 @@ def _is_machinery(message: str) -> bool:
     )
 
 
-def _hits(
-    line: Line, source: Source, matcher: Matcher, touched: dict[str, bool]
-) -> Iterable[tuple[Hit, str]]:
-    clean = plain(line.text.encode("utf-8", "surrogatepass"))
-    key = without_digits(clean[:4096])
-    known = touched.get(key)
-    if known is None:
-        known = touched[key] = matcher.touches(key) or len(clean) > 4096
-    if not known:
+def _hits(line: Line, source: Source, matcher: Matcher) -> Iterable[tuple[Hit, str]]:
+    clean = without_escapes(line.text)
+    if len(clean) <= 4096 and not matcher.touches(without_digits(clean)):
         return
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for part in segments(clean):

@@ -13,6 +13,9 @@ from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.rule import Role, Rule, Strength
 
+MOST_REMEMBERED = 20_000  # texts whose rules are remembered, …
+LONGEST_REMEMBERED = 1_000  # … each up to so many characters
+
 _STRENGTH_ORDER = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
 
 
@@ -44,18 +47,25 @@ class Matcher:
                 rules_of.setdefault(without_digits(keyword).lower(), []).append(index)
         self._rules_of = list(rules_of.values())
         self._words = {place for place, keyword in enumerate(rules_of) if keyword.startswith(WORD)}
+        # Lines come in few kinds: what a text calls is looked for once.
+        self._called: dict[str, tuple[int, ...]] = {}
         self._keywords = AhoCorasick(list(map(literal, rules_of)), matchkind=MatchKind.Standard)
 
     def called(self, key: str) -> tuple[int, ...]:
         """The rules (by their place in the bank) whose keywords stand in this digit-less text."""
-        found = self._found(key)
-        if not found:
-            return ()
-        return tuple(sorted({rule for keyword in found for rule in self._rules_of[keyword]}))
+        known = self._called.get(key)
+        if known is None:
+            found = self._found(key)
+            known = tuple(sorted({rule for keyword in found for rule in self._rules_of[keyword]}))
+            if len(key) <= LONGEST_REMEMBERED:
+                if len(self._called) >= MOST_REMEMBERED:
+                    self._called.clear()
+                self._called[key] = known
+        return known
 
     def touches(self, key: str) -> bool:
         """Whether a line with this digit-less text could match a rule."""
-        return bool(self._found(key))
+        return bool(self.called(key))
 
     def _found(self, key: str) -> set[int]:
         lower = key.lower()
