@@ -51,7 +51,9 @@ def brute(bank: Bank, lines: list[str]) -> Iterator[set[str]]:
     ]
     for line in lines:
         low = bare(line)
-        touched = [(name, pattern) for name, words, pattern in rules if any(stands(word, low) for word in words)]
+        touched = [
+            (name, pattern) for name, words, pattern in rules if any(stands(word, low) for word in words)
+        ]
         yield {name for name, pattern in touched if pattern.search(line) is not None}
 
 

@@ -1,4 +1,4 @@
-"""The pass over a job finds the same however its files are cut, by whatever way, in any number of processes."""
+"""The pass over a job finds the same however its files are cut, and in any number of processes."""
 
 from __future__ import annotations
 
