@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logtriage.artefacts.deposits import Deposits, read_deposits
 from logtriage.diagnose.dossier import compose
 from logtriage.diagnose.offline import decide
 from logtriage.diagnose.recalled import recalled, with_memory
@@ -30,8 +29,9 @@ from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault, Role, Rule, Strength
 from logtriage.settings import Settings, load_settings
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what few jobs need is loaded for them alone
     from logtriage.agent.routine import Routine
+    from logtriage.artefacts.deposits import Deposits
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -84,7 +84,7 @@ def triage(
     healthy = [_mined(folder, matcher, workers, rules) for folder in history]
     novel = _novel(mined, healthy) if healthy else None
     clock.lap("templates")
-    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
+    deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
     findings = localise(inventory, passed, bank, matcher, deposits)
     clock.lap("localisation")
@@ -143,7 +143,7 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
     inventory = discover(paths)
     passed = survey(inventory.root, inventory.sources, matcher, workers=workers)
     mined = catalogue(inventory.sources, passed.summaries)
-    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
+    deposits = _deposits(inventory, passed)
     findings = localise(inventory, passed, bank, matcher, deposits)
     unasked = settings.model_copy(update={"llm": "never"})
     job = Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked)
@@ -153,6 +153,14 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
 def _unused(fault: Fault) -> Unreadable:
     named = f"rule {fault.rule}, " if fault.rule else ""
     return Unreadable(fault.file, f"{named}line {fault.line}: {fault.message}; not used")
+
+
+def _deposits(inventory: Inventory, passed: Survey) -> Deposits | None:
+    if not inventory.artefacts:
+        return None
+    from logtriage.artefacts.deposits import read_deposits
+
+    return read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
 
 
 def extents_of(inventory: Inventory, passed: Survey) -> dict[str, Extent]:

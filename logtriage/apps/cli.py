@@ -251,6 +251,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Modules and rules make some 200,000 objects that live to the end: looking through them again and
     # again for garbage took a tenth of a small triage.
     gc.set_threshold(200_000, 20, 50)
+    # Looking for plugins of pydantic reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _speak_utf8(None)
     if not (sys.argv[1:] if arguments is None else arguments):
         app(args=["--help"], prog_name="logtriage", standalone_mode=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import logtriage
-from logtriage.artefacts.deposits import Deposits
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.citation import cite
 from logtriage.diagnose.decision import Decision
@@ -39,6 +39,9 @@ from logtriage.report.document import (
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Mark
 from logtriage.taxonomy import taxonomy
+
+if TYPE_CHECKING:  # its readers are loaded for jobs that left such files
+    from logtriage.artefacts.deposits import Deposits
 
 MOST_SYMPTOMS = 12
 MOST_WHEN_PARTIAL = 0.5  # what was not read may hold the cause

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from logtriage.artefacts.deposits import Deposits
 from logtriage.localize.candidates import Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.exits import Exit, gather_exits
@@ -22,6 +22,9 @@ from logtriage.localize.topology import Topology, gather_topology, placed
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Mark, Role, Strength
+
+if TYPE_CHECKING:  # its readers are loaded for jobs that left such files
+    from logtriage.artefacts.deposits import Deposits
 
 
 @dataclass(frozen=True, slots=True)
