@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.summary import Summary
 from logtriage.rulebank.bank import Bank, BankFault, read_rule_file
@@ -93,6 +91,8 @@ def rule_text(rule: Rule) -> bytes:
         "at": come_from.at,
         "evidence": come_from.evidence,
     }
+    import yaml
+
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=110)
     return text.encode("utf-8", "replace")
 

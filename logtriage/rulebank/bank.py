@@ -6,20 +6,18 @@ import difflib
 import functools
 import hashlib
 import json
-import os
 import reprlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import re2
-import yaml
 
+from logtriage.cache import cache_folder, keep, kept
 from logtriage.model import SourceRole
 from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance, Role, Rule, Strength
-from logtriage.taxonomy import YAML_LOADER, shipped, taxonomy
+from logtriage.taxonomy import shipped, taxonomy, yaml_loader
 
 NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
 FIELDS = {
@@ -153,9 +151,12 @@ def _bytes_of(path: Path) -> bytes:
 
 def _parsed_file(path: Path, content: bytes) -> tuple[tuple[Rule, ...], list[Fault]]:
     """The sound rules of a file and the faults of the others; raises BankFault for a file that is no list."""
+    import yaml
+
     name = path.name
     try:
-        loader = YAML_LOADER(content)  # read once: the nodes know their lines, the document is built of them
+        # Read once: the nodes know their lines, and the document is built of them.
+        loader = yaml_loader()(content)
         root = loader.get_single_node()
         document = loader.construct_document(root) if root is not None else None
     except (yaml.YAMLError, RecursionError) as error:
@@ -305,6 +306,8 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
     """`explains.yaml` with its wildcards spread out over the taxonomy."""
     if not path.exists():
         return {}, []
+    import yaml
+
     faults: list[Fault] = []
     known = taxonomy().types
     edges: dict[str, set[str]] = {}
@@ -317,7 +320,7 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
         yield from found
 
     try:
-        document = yaml.load(_bytes_of(path), Loader=YAML_LOADER) or {}
+        document = yaml.load(_bytes_of(path), Loader=yaml_loader()) or {}
     except (yaml.YAMLError, RecursionError):
         return {}, [Fault(path.name, 1, "", "not YAML")]
     if not isinstance(document, dict) or not all(isinstance(effects, list) for effects in document.values()):
@@ -330,38 +333,13 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
     return {cause: frozenset(effects) for cause, effects in edges.items()}, faults
 
 
-def cache_folder() -> Path:
-    """Where what can be made again is kept: below XDG_CACHE_HOME, or ~/.cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(home) / "logtriage"
-
-
-def kept_atomically(path: Path, content: bytes) -> None:
-    """Write a cache file in place of all older ones of its kind (the name up to the first `-`).
-
-    A full or read-only disk only costs the time that the file would have saved.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}"):
-            old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
-    except OSError:
-        return
-
-
 def _cache_file(version: str) -> Path:
     return cache_folder() / f"bank-{version}.json"
 
 
 def _cached(version: str) -> Bank | None:
     try:
-        checksum, content = _cache_file(version).read_bytes().split(b"\n", 1)
-        if hashlib.sha256(content).hexdigest().encode() != checksum:
-            return None
-        document = json.loads(content)
+        document = json.loads(kept(_cache_file(version)))
         rules = tuple(_rule_from_cache(entry) for entry in document["rules"])
         return Bank(rules, {k: frozenset(v) for k, v in document["explains"].items()}, version)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -395,7 +373,7 @@ def _keep(bank: Bank) -> None:
         "explains": {cause: sorted(effects) for cause, effects in bank.explains.items()},
     }
     content = json.dumps(document, ensure_ascii=True, default=asdict).encode()
-    kept_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    keep(path, content)
 
 
 @functools.cache

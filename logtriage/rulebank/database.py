@@ -13,7 +13,8 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
-from logtriage.rulebank.bank import Bank, cache_folder, kept_atomically
+from logtriage.cache import cache_folder, keep, kept
+from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Role, Rule
 from logtriage.rulebank.wider import wider
 
@@ -75,9 +76,7 @@ def _database(expressions: Sequence[bytes], name: str) -> PatternDatabase:
     made_of = repr((importlib.metadata.version("hyperscan"), expressions))
     path = cache_folder() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.hs"
     try:
-        checksum, content = path.read_bytes().split(b"\n", 1)
-        if hashlib.sha256(content).hexdigest().encode() == checksum:
-            return PatternDatabase(hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK))
+        return PatternDatabase(hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK))
     except (OSError, ValueError, hyperscan.error):
         pass
     compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -88,6 +87,5 @@ def _database(expressions: Sequence[bytes], name: str) -> PatternDatabase:
         elements=len(expressions),
         flags=[flags] * len(expressions),
     )
-    content = hyperscan.dumpb(compiled)
-    kept_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    keep(path, hyperscan.dumpb(compiled))
     return PatternDatabase(compiled)

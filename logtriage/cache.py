@@ -1,0 +1,38 @@
+"""Files that can be made again, kept to save time: each holds a checksum and then its content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Where they lie: below XDG_CACHE_HOME, or ~/.cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    return Path(home) / "logtriage"
+
+
+def kept(path: Path) -> bytes:
+    """The content of a kept file. Raises OSError where there is none, ValueError where it is damaged."""
+    checksum, content = path.read_bytes().split(b"\n", 1)
+    if hashlib.sha256(content).hexdigest().encode() != checksum:
+        raise ValueError(f"{path} is damaged")
+    return content
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Write a file in place of all older ones of its kind (the name up to the first `-`).
+
+    A full or read-only disk only costs the time that the file would have saved.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}"):
+            old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+        Path(file.name).replace(path)
+    except OSError:
+        return
