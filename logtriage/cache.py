@@ -8,6 +8,9 @@ import tempfile
 from pathlib import Path
 
 
+MOST_ALIKE = 3
+
+
 def cache_folder() -> Path:
     """Where they lie: below XDG_CACHE_HOME, or ~/.cache."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
@@ -23,13 +26,14 @@ def kept(path: Path) -> bytes:
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a file in place of all older ones of its kind (the name up to the first `-`).
+    """Write a file; of those of its kind (the name up to the first `-`) the newest few stay beside it.
 
-    A full or read-only disk only costs the time that the file would have saved.
+    So two versions of the product on one machine do not rob each other. A full or read-only disk only costs the time that the file would have saved.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}"):
+        alike = path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}")
+        for old in sorted(alike, key=lambda each: each.stat().st_mtime)[:-MOST_ALIKE]:
             old.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
