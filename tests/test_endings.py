@@ -41,6 +41,8 @@ def kind(folder: Path, **files: str) -> str:
         " test loss at step 20 | lm loss value: 2.53 | lm loss PPL: 12.5 |\n",
         "Successfully completed.\n",
         "*** Best metric: 81.2 (epoch 29)\n",
+        "2026-01-31 08:10:00,101 INFO tune.py:1042 -- Total run time: 71.20 seconds (70.90 seconds for the "
+        "tuning loop).\n",
         "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
         "Training finished, exit code of main: 0\n",
     ],
@@ -198,3 +200,28 @@ def test_the_sureness_of_a_verdict_follows_its_grounds() -> None:
     weak = Group("cuda.out_of_memory", (), frozenset())
     assert confidence(weak, (), ended) < RUNNING < UNSURE  # on unseen jobs, neither was right much more often
     assert confidence(weak, (), Outcome("completed", None)) < confidence(weak, (), ended)
+
+
+def test_memory_that_ran_out_once_and_was_tried_again_ended_nothing(tmp_path: Path) -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity\n"
+    losses = "".join(
+        f"{{'loss': 1.{9 - part}, 'learning_rate': 1e-05, 'epoch': 0.{part}}}\n" for part in range(1, 9)
+    )
+    bar = "100%|##########| 57/57 [00:21<00:00,  2.70it/s]\n"
+    text = oom + "batch of 16 does not fit, trying 8\n" + losses + bar + traceback("KeyError: 'eval_bleu'")
+    assert kind(tmp_path, console__txt=text) == "code.key"
+
+
+def test_windows_tells_a_crash_by_its_status(tmp_path: Path) -> None:
+    bar = "Epoch {}/9: 100%|####| 50/50 [00:09<00:00,  5.1it/s, loss=0.5]\n"
+    end = "Process finished with exit code -1073740791 (0xC0000409)\n"
+    text = "".join(map(bar.format, range(1, 5))) + end
+    assert kind(tmp_path, run__txt=text) == "process.native_crash"
+
+
+def test_steps_counted_in_thousands(tmp_path: Path) -> None:
+    bar = "Progress on:train {}kit/9.00kit rate:1.1s/it remaining:1:00:00 elapsed:0:40:00 postfix:loss=2.1\n"
+    text = "".join(bar.format(f"1.{part:02}") for part in range(20))
+    verdict = judged(tmp_path, {"console.txt": text})
+    assert verdict.verdict.failure_type == "none.running"
+    assert "1190" in verdict.verdict.summary

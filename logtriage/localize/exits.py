@@ -44,12 +44,23 @@ class Exit:
         return None
 
 
+# Windows ends a process with an NTSTATUS: access violation, misalignment, stack overflow, heap corruption,
+# fast fail, illegal instruction, division by zero, Ctrl-C ([MS-ERREF] 2.3.1).
+_NTSTATUS = {
+    0xC0000005: signal.SIGSEGV, 0x80000002: signal.SIGBUS, 0xC00000FD: signal.SIGSEGV,
+    0xC0000374: signal.SIGABRT, 0xC0000409: signal.SIGABRT, 0xC000001D: signal.SIGILL,
+    0xC0000094: signal.SIGFPE, 0xC000013A: signal.SIGINT,
+}  # fmt: skip
+
+
 def decode(code: int) -> int:
     """A shell's or container's code (128 + n, or n modulo 256) as a negative signal number.
 
-    137 is SIGKILL, 139 SIGSEGV, 143 SIGTERM; 247 is -9 seen through an 8-bit exit status.
-    Codes that are no signal are returned as they are.
+    137 is SIGKILL, 139 SIGSEGV, 143 SIGTERM; 247 is -9 seen through an 8-bit exit status; -1073741819 is
+    Windows' access violation. Codes that are no signal are returned as they are.
     """
+    if (status := code & 0xFFFFFFFF) in _NTSTATUS:
+        return -int(_NTSTATUS[status])
     if 128 < code < 128 + 65 and _is_signal(code - 128):
         return -(code - 128)
     if 192 < code < 256 and _is_signal(256 - code) and 256 - code in (6, 9, 11, 15):
@@ -219,7 +230,7 @@ def _signed(text: str | None) -> int | None:
     if text is None:
         return None
     text = text.strip()
-    return int(text) if re.fullmatch(r"-?\d{1,9}", text) else None
+    return int(text) if re.fullmatch(r"-?\d{1,10}", text) else None
 
 
 def _signal_number(name: str) -> int | None:

@@ -102,6 +102,7 @@ class Progress:
 def gather(scene: Scene) -> Progress:
     """The traces of a scene; a line with several progress-bar states gives its last one."""
     by_writer: dict[tuple[str, int | None], list[StepPoint]] = {}
+    unnumbered: dict[tuple[str, int | None], list[int]] = {}  # lines that show life but count no step
     seen: set[tuple[str, int]] = set()
     signs = sorted(scene.marked(Mark.STEP), key=lambda each: (each.line.file, each.line.number))
     numbered = {(sign.line.file, sign.rank) for sign in signs if sign.hit.capture("step")}
@@ -110,6 +111,7 @@ def gather(scene: Scene) -> Progress:
         if step is None and (sign.line.file, sign.rank) not in numbered:
             step = len(by_writer.get((sign.line.file, sign.rank), ())) + 1  # it only tells of an epoch
         if step is None:
+            unnumbered.setdefault((sign.line.file, sign.rank), []).append(sign.line.number)
             continue
         key = (sign.line.file, sign.rank)
         points = by_writer.setdefault(key, [])
@@ -128,7 +130,8 @@ def gather(scene: Scene) -> Progress:
         completed=tuple(scene.marked(Mark.COMPLETED)),
         resumed=tuple(scene.marked(Mark.RESUMED)),
         _lines_by_writer={
-            key: [point.line.number for point in points] for key, points in by_writer.items()
+            key: sorted({*(point.line.number for point in points), *unnumbered.get(key, ())})
+            for key, points in by_writer.items()
         },
     )
 
@@ -145,10 +148,16 @@ def _saved(signs: Iterable[Sign]) -> tuple[Sign, ...]:
     )
 
 
+_THOUSANDS = {"k": 3, "M": 6}
+
+
 def _number(text: str | None) -> int | None:
+    """A count as programs write it: `1,200`, `1_200`, `1200.0`, `1.2k`."""
     if text is None:
         return None
-    digits = text.replace(",", "").replace("_", "").split(".")[0]
+    whole, _, part = text.replace(",", "").replace("_", "").rstrip("kM").partition(".")
+    zeros = _THOUSANDS.get(text[-1:], 0)
+    digits = whole + part[:zeros].ljust(zeros, "0")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
 
 
