@@ -203,10 +203,9 @@ def test_the_sureness_of_a_verdict_follows_its_grounds() -> None:
 
 
 def test_memory_that_ran_out_once_and_was_tried_again_ended_nothing(tmp_path: Path) -> None:
-    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity\n"
-    losses = "".join(
-        f"{{'loss': 1.{9 - part}, 'learning_rate': 1e-05, 'epoch': 0.{part}}}\n" for part in range(1, 9)
-    )
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total\n"
+    loss = "{{'loss': 1.5, 'learning_rate': 1e-05, 'epoch': 0.{}}}\n"
+    losses = "".join(map(loss.format, range(1, 9)))
     bar = "100%|##########| 57/57 [00:21<00:00,  2.70it/s]\n"
     text = oom + "batch of 16 does not fit, trying 8\n" + losses + bar + traceback("KeyError: 'eval_bleu'")
     assert kind(tmp_path, console__txt=text) == "code.key"
@@ -225,3 +224,31 @@ def test_steps_counted_in_thousands(tmp_path: Path) -> None:
     verdict = judged(tmp_path, {"console.txt": text})
     assert verdict.verdict.failure_type == "none.running"
     assert "1190" in verdict.verdict.summary
+
+
+def test_a_container_killed_once_and_restarted_does_not_fail_a_job_that_ended_well(tmp_path: Path) -> None:
+    pods = (
+        "NAME         READY   STATUS      RESTARTS     AGE\n"
+        "det-main-0   0/1     Completed   1 (1h ago)   3h\n\n"
+        "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n"
+    )
+    log = (
+        steps(30)
+        + "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 9) "
+        "of binary: python\n[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
+        + steps(60)
+        + "[default] worker group successfully finished. Waiting 300 seconds for other agents to finish.\n"
+    )
+    assert kind(tmp_path, pods__txt=pods, worker__log=log) == "none.completed"
+    crashed = log[: log.index("[default] worker group successfully")]
+    assert kind(tmp_path / "b", pods__txt=pods, worker__log=crashed) == "host.out_of_memory"
+
+
+@pytest.mark.parametrize(("loss", "told"), [("3.1E+00", "none.running"), ("nan", "numerics.nan")])
+def test_a_gradient_norm_that_is_never_filled_in_is_no_nan(tmp_path: Path, loss: str, told: str) -> None:
+    line = (
+        " iteration {:>6}/ 9000 | elapsed time per iteration (ms): 900.1 | learning rate: 1.0E-04 | "
+        f"lm loss: {loss} | loss scale: 1.0 | grad norm: nan | number of nan iterations:   0 |\n"
+    )
+    text = "".join(line.format(step) for step in range(10, 60))
+    assert kind(tmp_path, console__log=text) == told

@@ -12,7 +12,13 @@ from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.findings import Findings
-from logtriage.localize.outcome import endings, says_status_zero
+from logtriage.localize.outcome import (
+    STEPS_SINCE,
+    earlier_containers,
+    endings,
+    says_status_zero,
+    steps_between,
+)
 from logtriage.model import Line
 
 
@@ -70,10 +76,11 @@ def _came_before(root: Group, findings: Findings) -> bool:
     if root.failure_type.startswith(("numerics.", "slow.")):
         return False
     said = [line for line in (findings.outcome.line, *endings(findings.scene, findings.progress)) if line]
-    return any(all(_long_before(each, done, findings) for each in root.causes) for done in said)
+    past = earlier_containers(findings.scene)
+    causes = [each for each in root.causes if (each.line.file, each.line.number) not in past]
+    return any(all(_long_before(each, done, findings) for each in causes) for done in said)
 
 
-STEPS_SINCE = 20
 SECONDS_SINCE = 120.0
 
 
@@ -83,9 +90,4 @@ def _long_before(candidate: Candidate, done: Line, findings: Findings) -> bool:
         return True
     if candidate.time is not None and done.time is not None and done.time - candidate.time > SECONDS_SINCE:
         return True
-    steps = sum(
-        point.line.file == candidate.line.file and candidate.line.number < point.line.number < done.number
-        for trace in findings.progress.traces
-        for point in trace.points
-    )
-    return candidate.line.file == done.file and steps >= STEPS_SINCE
+    return steps_between(findings.progress, candidate.line, done) >= STEPS_SINCE

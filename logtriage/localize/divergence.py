@@ -30,6 +30,12 @@ class Divergence:
     lines: tuple[Line, ...]
 
 
+def loss_told(text: str) -> float | None:
+    """The finite, non-zero training loss that a line tells."""
+    told = _LOSS.search(text[:1000])
+    return float(told[1]) or None if told is not None else None
+
+
 def diverged(traces: Sequence[Trace]) -> Divergence | None:
     """Where the longest trace's loss lost most of what it had learned and stayed so to the end.
 

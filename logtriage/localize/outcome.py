@@ -112,7 +112,12 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
     """An exit with a code after the last step (or of unknown time)."""
     last = progress.last_time
     done = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
+    past = earlier_containers(scene) if done is not None else frozenset()
     for each in exits:
+        if (each.line.file, each.line.number) in past:
+            continue
+        if done is not None and steps_between(progress, each.line, done) >= STEPS_SINCE:
+            continue  # a restart brought it to its end
         if done is not None and each.line.number < done.number and says_status_zero(done):
             continue  # the parent of all says, after that, that it went well
         after = done is not None and each.line.file == done.file and each.line.number > done.number
@@ -121,6 +126,36 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
         if each.code != 0 and (last is None or each.line.time is None or each.line.time >= last - 1.0):
             return each
     return None
+
+
+STEPS_SINCE = 20
+
+
+def steps_between(progress: Progress, earlier: Line, later: Line) -> int:
+    """How many steps stand between two lines of one file; 0 where they are of two."""
+    return sum(
+        point.line.file == earlier.file == later.file and earlier.number < point.line.number < later.number
+        for trace in progress.traces
+        for point in trace.points
+    )
+
+
+_STATE = re.compile(r"^\s*(?:(?P<last>Last )?State:|(?P<other>[A-Z][\w ]{2,30}:\s*$|Ready:))")
+
+
+def earlier_containers(scene: Scene) -> frozenset[tuple[str, int]]:
+    """File and number of the lines by which kubectl tells of a container before the present one."""
+    found = set()
+    for reading in scene.readings:
+        if reading.source.role is not SourceRole.KUBERNETES:
+            continue
+        inside = False
+        for line in reading.lines:
+            if (state := _STATE.match(line.text[:200])) is not None:
+                inside = state["last"] is not None
+            elif inside:
+                found.add((line.file, line.number))
+    return frozenset(found)
 
 
 def _last_time(scene: Scene, before: float | None) -> float | None:

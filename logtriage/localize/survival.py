@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.divergence import loss_told
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
@@ -51,13 +52,46 @@ def survivors(
         _calm_words(scene, topology), _said_after(candidates, scene), _gave_up(candidates, topology)
     )
     usual = _usual_complaints(candidates, progress)
+    unfilled = _unfilled_norms(candidates, progress)
     found = [
         replace(candidate, recovered=True)
-        if candidate.rule is not None and _is_weak_complaint(candidate) and candidate.rule.id in usual
+        if _means_nothing(candidate, usual, unfilled)
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
     return [_promoted(candidate, found) for candidate in found]
+
+
+def _means_nothing(candidate: Candidate, usual: set[str], unfilled: set[str]) -> bool:
+    if candidate.rule is None:
+        return False
+    if _is_weak_complaint(candidate) and candidate.rule.id in usual:
+        return True
+    return candidate.line.file in unfilled and _GRADIENT_NAN.search(candidate.line.text[:2000]) is not None
+
+
+_GRADIENT_NAN = re.compile(r"(?i)grad(?:ient)?[_ ]?norm[\"']?\s*[:=]?\s*[\"']?nan\b")
+FINITE_LOSSES = 20
+
+
+def _unfilled_norms(candidates: Iterable[Candidate], progress: Progress) -> set[str]:
+    """Files whose NaN gradient norms mean nothing: the losses after them stay finite.
+
+    One NaN gradient that is applied spoils all weights, so that the next losses would be NaN as well.
+    """
+    first: dict[str, int] = {}
+    for each in candidates:
+        if each.failure_type == "numerics.nan" and each.rule is not None:
+            of_norm = _GRADIENT_NAN.search(each.line.text[:2000]) is not None
+            at = min(first.get(each.line.file, each.line.number), each.line.number)
+            first[each.line.file] = at if of_norm else -1
+    found = set()
+    for trace in progress.traces:
+        begin = first.get(trace.file, -1)
+        later = [point for point in trace.points if point.line.number > begin >= 0]
+        if len(later) >= FINITE_LOSSES and all(loss_told(point.text) for point in later):
+            found.add(trace.file)
+    return found
 
 
 def _is_weak_complaint(candidate: Candidate) -> bool:
