@@ -7,7 +7,6 @@ import os
 import tempfile
 from pathlib import Path
 
-
 MOST_ALIKE = 3
 
 
