@@ -63,8 +63,8 @@ def patterns(
     seen: set[str] = set()
     for held in ((), (Kind.QUOTED,), (Kind.CODE,), (Kind.QUOTED, Kind.CODE), (Kind.NAMED,), tuple(Kind)[2:]):
         narrower = [replace(atom, kind=Kind.TEXT) if atom.kind in held else atom for atom in atoms]
-        bare = _wording(_without_class(narrower), known)
-        whole = _wording(narrower, known)
+        bare = _wording(_without_class(narrower), known, text)
+        whole = _wording(narrower, known, text)
         for wording in (bare if bare is not None and bare.fault is None else None, whole):
             if wording is not None and wording.pattern not in seen:
                 seen.add(wording.pattern)
@@ -103,7 +103,7 @@ def _weights(atoms: Sequence[Atom], known: Mapping[str, int]) -> tuple[tuple[str
     return tuple(found.items())
 
 
-def _wording(atoms: Sequence[Atom], known: Mapping[str, int]) -> Wording | None:
+def _wording(atoms: Sequence[Atom], known: Mapping[str, int], line: str) -> Wording | None:
     """Pattern, keyword and title of atoms of which all but TEXT are left open."""
     atoms = _trimmed(atoms)
     content = _content(atoms)
@@ -125,7 +125,7 @@ def _wording(atoms: Sequence[Atom], known: Mapping[str, int]) -> Wording | None:
         pattern = r"\b" + pattern
     if re.search(r"\w$", atoms[-1].text, re.ASCII) and atoms[-1].kind is Kind.TEXT:
         pattern += r"\b"
-    keyword = _keyword(atoms)
+    keyword = _keyword(atoms, line)
     return Wording(pattern, keyword, _short(title), content, _weights(atoms, known)) if keyword else None
 
 
@@ -162,8 +162,11 @@ def _content(atoms: Iterable[Atom]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _keyword(atoms: Sequence[Atom]) -> str:
-    """The run of text that says most: in every line of the kind, whatever its values are."""
+def _keyword(atoms: Sequence[Atom], line: str) -> str:
+    """The run of text that says most: in every line of the kind, whatever its values are.
+
+    Atoms stand one space apart, words of the line perhaps more: a run must be in the line as it stands.
+    """
     runs: list[list[Atom]] = [[]]
     for atom in atoms:
         if atom.kind is Kind.TEXT and (atom.text == " " or not re.search(r"[\s\d<>]", atom.text)):
@@ -179,6 +182,8 @@ def _keyword(atoms: Sequence[Atom]) -> str:
             if len(text) == 60 and " " in text:
                 text = text[: text.rfind(" ")]
             text = text.strip()
+            if text.lower() not in line.lower():
+                continue
             weight = sum(map(len, _content([Atom(Kind.TEXT, text)])))
             if len(re.findall(r"[^\W\d_]", text)) >= 4 and (weight > most or not best):
                 best, most = text, weight
