@@ -252,3 +252,22 @@ def test_a_gradient_norm_that_is_never_filled_in_is_no_nan(tmp_path: Path, loss:
     )
     text = "".join(line.format(step) for step in range(10, 60))
     assert kind(tmp_path, console__log=text) == told
+
+
+def test_polls_that_go_on_alone_for_far_longer_than_any_step_show_a_hang(tmp_path: Path) -> None:
+    poll = "{} INFO 10.1.1.9:{} - GET /health 200 OK\n"
+    work = "".join(f"{clock(300 * n)} INFO trainer step {n} loss 1.{n}\n" for n in range(1, 9))
+    alone = "".join(poll.format(clock(2400 + 30 * n), 4000 + n) for n in range(1, 60))
+    assert kind(tmp_path, driver__log=work + alone) == "hang.silent"
+    assert kind(tmp_path / "b", driver__log=work + "".join(alone.splitlines(True)[:9])) == "none.running"
+
+
+def test_stacks_that_somebody_took_show_a_hang(tmp_path: Path) -> None:
+    stacks = (
+        "$ py-spy dump --pid 77\nProcess 77: python fit.py\nPython v3.11.4 (/usr/bin/python3.11)\n\n"
+        'Thread 77 (active): "MainThread"\n    backward (torch/_tensor.py:522)\n    fit (fit.py:31)\n'
+        "$ nvidia-smi -L\nGPU 0: NVIDIA A100\n"
+    )
+    log = "".join(f"08:00:{n:02} it={n * 50} loss=0.9 mem=7G\n" for n in range(1, 30))
+    assert kind(tmp_path, out__log=log) == "none.running"
+    assert kind(tmp_path / "b", out__log=log, stacks__txt=stacks) == "hang.silent"

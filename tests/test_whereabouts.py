@@ -304,6 +304,62 @@ CASES = {
         "code.assertion",
         (1,),
     ),
+    "ranks of which one built another model": Case(
+        {
+            "job.txt": "".join(f"[rank{r}]: building the model, {s}\n" for s in range(8) for r in range(4))
+            + "".join(
+                behind(
+                    f"[rank{r}]: ",
+                    traceback(
+                        f"RuntimeError: DDP expects same model across all ranks, but Rank {r} has 40 params, "
+                        f"while rank {0 if r == 2 else 2} has inconsistent {40 if r == 2 else 38} params."
+                    ),
+                )
+                for r in range(4)
+            )
+        },
+        "collective.desync",
+        (2,),
+    ),
+    "a node's event of a GPU fault, and the rank that never gave up on its peers": Case(
+        {
+            "events.txt": "LAST SEEN   TYPE      REASON     OBJECT          MESSAGE\n"
+            "58m         Normal    Started    pod/sft-0       Started container trainer\n"
+            "13m         Warning   XIDError   node/gpu-w-12   kernel: "
+            + XID.format(xid=119, pid=4031, what="name=python, Timeout after 6s of waiting for RPC response"),
+            "sft-0.log": steps(20) + "".join(WATCHDOG.format(rank=rank) for rank in (0, 2, 3)),
+        },
+        "gpu.firmware",
+        (1,),
+        ("gpu-w-12",),
+    ),
+    "the one host that the others lost, by its name": Case(
+        {
+            f"cam-{at}.log": "".join(f"{clock(n)} [cam-{at}] step={n} loss=2.1\n" for n in range(1, 9))
+            + f"cam-{at}:20:21 [0] misc/socket.cc:523 NCCL WARN Net : Connection closed by remote peer "
+            "cam-2<51224>\n"
+            + traceback(f"RuntimeError: NCCL communicator was aborted on rank {at - 1}.  Original reason for "
+            "failure was: NCCL error: remote process exited or there was a network error")
+            for at in (1, 3)
+        },
+        "collective.remote_error",
+        hosts=("cam-2",),
+    ),
+    "files named after the hosts with which their lines begin": Case(
+        {
+            f"ml-n{at}.log": "".join(f"{clock(n)} ml-n{at} step {n} loss 1.7\n" for n in range(1, 20))
+            + (f"{clock(20)} ml-n2 WARNING health: rank 9 gpu 1 hw_slowdown=Active\n" if at == 2 else "")
+            for at in (1, 2)
+        },
+        "gpu.thermal_power",
+        (9,),
+        ("ml-n2",),
+    ),
+    "a console that only says which host's connection ended": Case(
+        {"console.log": steps(20) + "pdsh@front: n4: ssh exited with exit code 255\n"},
+        "unknown",
+        hosts=("n4",),
+    ),
     "a daemon that mpirun lost": Case(
         {
             "mpirun.out": "[1,0]<stdout>:Epoch: [0][0/312]  Time 0.210  Loss 6.2\n"

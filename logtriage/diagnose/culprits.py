@@ -135,8 +135,22 @@ _ACCUSES = re.compile(
 )
 
 
+# PyTorch names the odd one out last: `Rank 0 has 9 params, while rank 3 has …`, `…, but Rank 3 is running …`.
+_ODD = re.compile(r"\b(?:while|but) [Rr]ank (\d{1,6}) (?:has|is running) ")
+
+
 def _accused(members: Sequence[Candidate]) -> int | None:
-    """The one rank that several others name as the subject of the same complaint."""
+    """The one rank that several others name as the subject of the same complaint, whatever it says itself."""
+    odd = {
+        (each.rank, int(last[-1]))
+        for each in members
+        if each.rank is not None
+        and (last := _ODD.findall(each.line.message[:4000]))
+        and int(last[-1]) != each.rank
+    }
+    accused = {of for by, of in odd if not any(of_it == by for _, of_it in odd)}
+    if len(accused) == 1 and sum(of in accused for _, of in odd) >= 2:
+        return accused.pop()
     named = {(told[1] if (told := _ACCUSES.search(each.line.message[:600])) else None) for each in members}
     writers = {each.rank for each in members if each.rank is not None}
     if len(named) != 1 or len(writers) < 2 or (only := named.pop()) is None:
@@ -171,13 +185,18 @@ def _is_on(rank: int, hosts: set[str], topology: Topology) -> bool:
 
 
 def _lost_peer(members: Sequence[Candidate]) -> str | None:
-    """The one address that all lost, where hosts go by their addresses and it is none of the complainers'."""
+    """The one host that all lost, by address or name as the complainers go by, and none of them."""
     complaining = {each.host for each in members if each.host is not None}
     peers = {peer.strip("[]").split("<")[0] for each in members if (peer := each.capture("peer"))}
-    if len(peers) != 1 or not complaining or not all(_ADDRESS.match(host) for host in complaining):
+    if len(peers) != 1 or not complaining:
         return None
-    peer = peers.pop()
-    return peer if _ADDRESS.match(peer) and peer not in complaining else None
+    peer = peers.pop().rsplit(":", 1)[0]
+    if peer in complaining:
+        return None
+    if not _ADDRESS.match(peer):  # by name, where it is of the same row as the names of the others
+        row = {_NUMBERS.sub("#", host) for host in complaining}
+        return peer if len(complaining) > 1 and row == {_NUMBERS.sub("#", peer)} else None
+    return peer if all(_ADDRESS.match(host) for host in complaining) else None
 
 
 def _is_cloud(candidate: Candidate) -> bool:
@@ -259,6 +278,10 @@ def _ranks_under(
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }
+    # On one machine the rank that never gave up on the others is the one whose GPU stopped answering.
+    quiet = set(range(topology.size)) - waited if waited and len(topology.hosts) < 2 else set()
+    if not struck and 0 < len(quiet) * 3 <= topology.size:
+        return quiet
     own = _ended_by_themselves(exits, topology) - waited
     return own if own and own < {each.rank for each in exits if each.rank is not None} else struck or own
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import Candidate
@@ -45,6 +48,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         )
     if hints:
         return None
+    if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
+        return _hang(findings, replace(outcome, why="stacks were taken of processes that made no further step"))
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None
         return Decision(
@@ -58,6 +63,16 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
             "running",
         )
     return None
+
+
+# How py-spy heads each thread. Who takes stacks of a job that has no error waits for it in vain.
+_STACK = re.compile(r"^\s*Thread (?:0x)?[0-9a-f]{1,16} \((?:active|idle)[^)\n]{0,20}\)(?:: \"|$)")
+
+
+def _has_stacks(scene: Scene) -> bool:
+    return any(
+        _STACK.match(line.text[:200]) is not None for reading in scene.readings for line in reading.lines
+    )
 
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
@@ -117,6 +132,9 @@ def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]
 def undecided(findings: Findings) -> Decision:
     root = findings.cascade.root
     evidence: tuple[Evidence, ...] = ()
+    bad = [each for each in findings.exits if each.code not in (0, -15)]
+    where = {each.host for each in bad if each.host}
+    culprits = Culprits(hosts=tuple(where)) if root is None and len(bad) == len(where) == 1 else Culprits()
     if root is not None:
         evidence = tuple(
             Evidence(each.line, "an error that no rule knows", each.rule.id if each.rule else None)
@@ -135,7 +153,7 @@ def undecided(findings: Findings) -> Decision:
         "unknown",
         "The logs do not show why the job ended",
         UNDECIDED,
-        Culprits(),
+        culprits,
         evidence,
         "rules",
         "no line states a cause that can be trusted",

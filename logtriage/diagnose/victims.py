@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from logtriage.diagnose.culprits import blame
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
 from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_desync, recorded_suspects
@@ -56,6 +57,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     if suspects is None:
         return died_first(findings, ()) or _silent_host(findings, root)
     hosts = findings.topology.hosts_of(suspects.ranks) if len(findings.topology.hosts) > 1 else []
+    if not hosts and len(suspects.ranks) == 1:
+        hosts = list(blame(root, findings.topology, findings.candidates)[0].hosts)  # the one that all lost
     culprits = Culprits(ranks=suspects.ranks, hosts=tuple(hosts))
     hints = [
         each

@@ -61,6 +61,39 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
     return {host: name for host, name in named.items() if name not in named}
 
 
+# Words with a number that count something else than machines.
+_COUNTED = re.compile(
+    r"(?i)(?:rank|worker|w|gpu|npu|cuda|device|proc|process|task|step|epoch|run|attempt|job|pod|actor|stage|[ptdec]p"
+    r"|log|out|err|part|node|host|r|v|std\w+)?[-_]?\d+$"
+)
+LABELLED = 0.8  # of a file's lines begin with its host
+
+
+def labelled_hosts(scene: Scene) -> dict[str, str]:
+    """Hosts of files that are named after a word with which their lines begin, where several files are so.
+
+    `train.c7.out` with lines of `20:01:02 [c7] …` beside `train.c8.out` with `[c8]`.
+    """
+    found: dict[str, str] = {}
+    for reading in scene.readings:
+        source = reading.source
+        if source.host is not None or source.rank is not None or source.role is not SourceRole.MERGED:
+            continue
+        name = source.file.rsplit("/", 1)[-1]
+        parts = (*re.split(r"[._]", name), name.rsplit(".", 1)[0])
+        words = {each for each in parts if re.search(r"\d", each)}
+        texts = [line.text[:60] for line in reading.lines[:TABLE_LINES] if line.text.strip()]
+        for word in sorted(words):
+            if len(word) < 2 or not _HOST_WORD.match(word) or _COUNTED.match(word):
+                continue
+            said = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+            count = sum(said.search(text) is not None for text in texts)
+            if len(texts) > 4 and count >= LABELLED * len(texts):
+                found[source.file] = word
+    row = {re.sub(r"\d+", "#", host) for host in found.values()}
+    return found if len(set(found.values())) > 1 and len(row) == 1 else {}
+
+
 _ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}$")
 _HOST_WORD = re.compile(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
 _WORKER = re.compile(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")

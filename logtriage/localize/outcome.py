@@ -55,6 +55,8 @@ def judge(
         patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
         if still_talking:  # heartbeats and monitors go on without a step: shorter silence is enough
             patience = min(patience, max(BUSY_HANG_SECONDS, BUSY_HANG_INTERVALS * usual))
+        if _beats_alone(scene, newest, progress.traces, silence):
+            patience = 0.0
         if usual > 0 and silence > patience:
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
@@ -177,6 +179,32 @@ def _lines_after(scene: Scene, last: Line) -> int:
         if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
         for line in reading.lines
     )
+
+
+BEATS = 20
+LONGEST_PAUSES = 3.0  # Unicron's factor, taken of the longest interval instead of the average
+
+
+def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: float) -> bool:
+    """Whether all that the file of the last step writes since is one line again and again (polls, metrics),
+    for far longer than any step took.
+    """
+    trace = next((each for each in traces if each.last.line == last), None)
+    if trace is None or len(trace.points) < 6:
+        return False
+    times = [point.line.time for point in trace.points if point.line.time is not None]
+    longest = max((later - earlier for earlier, later in pairwise(times)), default=0.0)
+    if longest <= 0 or silence < max(HANG_SECONDS, LONGEST_PAUSES * longest):
+        return False
+    since = [
+        line
+        for reading in scene.readings
+        if reading.source.file == last.file
+        for line in reading.lines
+        if line.time is not None and last.time is not None and line.time > last.time + silence / 4
+    ]
+    shapes = {re.sub(r"[\W\d]+", " ", line.message)[:60] for line in since}
+    return len(since) >= BEATS and len(shapes) == 1
 
 
 def _usual_interval(traces: Sequence[Trace]) -> float:

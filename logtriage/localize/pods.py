@@ -46,7 +46,9 @@ class Pods:
         return found["node"] if found else self.node_of_file.get(line.file)
 
     def host(self, line: Line) -> str | None:
-        """The node of the pod that a line speaks of, or the pod where its node is not told."""
+        """The node of the pod that a line speaks of, or the pod where it is not told; or a node itself."""
+        if line.file in self.files and (of_node := _OF_NODE.search(line.text[:2000])) is not None:
+            return of_node["node"]
         pod = self.pod(line)
         return self.node_of_pod.get(pod, pod) if pod else None
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from logtriage.localize.aliases import NO_HOSTS, SPEAKING, other_names, tabled_hosts
+from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
@@ -192,6 +192,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for source in scene.sources
         if source.host and source.host not in NO_HOSTS
     }
+    for file, host in labelled_hosts(scene).items():
+        host_of_file.setdefault(file, host)
+        hosts[host] += 1
     launched = {each.host for each in exits if each.host}
     for file, host in host_of_file.items():  # ft_tg09.out of a host that its launcher calls tg09
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
