@@ -355,6 +355,30 @@ CASES = {
         (9,),
         ("ml-n2",),
     ),
+    "a process of Ray's whose rank its own lines told": Case(
+        {
+            "driver.log": "".join(
+                f"(TrainActor pid={700 + r}) [08:00:0{n}] memory.py:39 - [Rank {r}] allocated {n} GB\n"
+                for n in range(4)
+                for r in range(4)
+            )
+            + "ray.exceptions.RayTaskError(OutOfMemoryError): ray::TrainActor.train() (pid=702, ip=10.1.2.3, "
+            "actor_id=0a1b)\n"
+            "  File \"/w/actor.py\", line 8, in train\n    loss.backward()\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB. GPU 0 has a total\n"
+        },
+        "cuda.out_of_memory",
+        (2,),
+    ),
+    "the host that mpirun names": Case(
+        {
+            "job.o12": steps(20) + "mpirun noticed that process rank 5 with PID 0 on node nx-14 exited on "
+            "signal 9 (Killed).\n"
+        },
+        "process.killed",
+        (5,),
+        ("nx-14",),
+    ),
     "a console that only says which host's connection ended": Case(
         {"console.log": steps(20) + "pdsh@front: n4: ssh exited with exit code 255\n"},
         "unknown",

@@ -49,7 +49,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
     if hints:
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
-        return _hang(findings, replace(outcome, why="stacks were taken of processes that made no further step"))
+        return _hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None
         return Decision(

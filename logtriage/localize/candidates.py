@@ -255,7 +255,8 @@ def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, tuple[i
         found = _INTRODUCED.search(text) if may else None
         task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
         if task:
-            of = topology.rank_of_pid.get((task[2], int(task[1])))
+            pids, pid = topology.rank_of_pid, int(task[1])
+            of = pids.get((task[2], pid), pids.get((None, pid)))
             current = None if of is None else (of, line.number)
         elif found:
             current = (int(found["rank"] or found["world"] or found["device"]), line.number)

@@ -120,6 +120,8 @@ def gather_exits(scene: Scene) -> list[Exit]:
         known = best.get((each.line.file, each.line.number))
         if known is None or (known.rank is None and each.rank is not None):
             best[each.line.file, each.line.number] = each
+        elif known.host is None and each.host is not None and each.rank in (None, known.rank):
+            best[each.line.file, each.line.number] = replace(known, host=each.host)
     if any(each.local_rank is not None for each in exits) or _tasks_launch(scene):
         # Where a launcher speaks of local ranks, or a task's output of other ranks, srun's tasks are
         # launchers, one a node.

@@ -11,7 +11,7 @@ from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
-from logtriage.localize.writer_labels import writer_label
+from logtriage.localize.writer_labels import said_ranks, writer_label
 from logtriage.model import Line, Source, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
@@ -136,6 +136,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if source.role not in SPEAKING:
             continue
         named_hosts.update({line.host for line in reading.lines if line.host})
+        if said_by := said_ranks(reading.lines):
+            pids |= said_by
+            ranks.update(said_by.values())
         for line in reading.lines:
             if "world_rank=" in line.text and (worker := _RAY_WORKER.search(line.text[:1000])) is not None:
                 ranks.add(int(worker[3]))

@@ -44,6 +44,22 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
     return None
 
 
+_SAID = re.compile(r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)")
+
+
+def said_ranks(lines: Sequence[Line]) -> dict[tuple[str | None, int], int]:
+    """Rank by host and process, where a process says in its lines which rank it is, and only ever one.
+
+    Ray labels lines by process; frameworks put `[Rank 5]` into the message behind the label.
+    """
+    told: dict[tuple[str | None, int], set[int]] = {}
+    for line in lines:
+        if line.pid is not None and "ank" in line.message and (said := _SAID.search(line.message[:300])):
+            told.setdefault((line.host, line.pid), set()).add(int(said[1]))
+    ranks = {process: next(iter(which)) for process, which in told.items() if len(which) == 1}
+    return ranks if len(set(ranks.values())) == len(ranks) > 1 else {}
+
+
 def _alternates(numbers: Sequence[int]) -> bool:
     counts = Counter(numbers)
     if len(counts) < 2 or set(counts) != set(range(len(counts))) or min(counts.values()) < 3:
