@@ -257,7 +257,7 @@ def test_a_gradient_norm_that_is_never_filled_in_is_no_nan(tmp_path: Path, loss:
 def test_polls_that_go_on_alone_for_far_longer_than_any_step_show_a_hang(tmp_path: Path) -> None:
     poll = "{} INFO 10.1.1.9:{} - GET /health 200 OK\n"
     work = "".join(f"{clock(300 * n)} INFO trainer step {n} loss 1.{n}\n" for n in range(1, 9))
-    alone = "".join(poll.format(clock(2400 + 30 * n), 4000 + n) for n in range(1, 60))
+    alone = "".join(poll.format(clock(2400 + 30 * n), 4000 + n) for n in range(1, 90))
     assert kind(tmp_path, driver__log=work + alone) == "hang.silent"
     assert kind(tmp_path / "b", driver__log=work + "".join(alone.splitlines(True)[:9])) == "none.running"
 

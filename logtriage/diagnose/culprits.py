@@ -278,8 +278,9 @@ def _ranks_under(
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }
-    # On one machine the rank that never gave up on the others is the one whose GPU stopped answering.
-    quiet = set(range(topology.size)) - waited if waited and len(topology.hosts) < 2 else set()
+    # On one machine the rank that never gave up on the others is the one whose GPU stopped answering; not where
+    # a launcher reports ends, of which its own can be one.
+    quiet = set(range(topology.size)) - waited if waited and not exits and len(topology.hosts) < 2 else set()
     if not struck and 0 < len(quiet) * 3 <= topology.size:
         return quiet
     own = _ended_by_themselves(exits, topology) - waited

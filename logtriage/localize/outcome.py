@@ -183,6 +183,7 @@ def _lines_after(scene: Scene, last: Line) -> int:
 
 BEATS = 20
 LONGEST_PAUSES = 3.0  # Unicron's factor, taken of the longest interval instead of the average
+ALONE_SECONDS = 1800.0  # a save or an evaluation can take so long beside polls
 
 
 def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: float) -> bool:
@@ -194,7 +195,7 @@ def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: flo
         return False
     times = [point.line.time for point in trace.points if point.line.time is not None]
     longest = max((later - earlier for earlier, later in pairwise(times)), default=0.0)
-    if longest <= 0 or silence < max(HANG_SECONDS, LONGEST_PAUSES * longest):
+    if longest <= 0 or silence < max(ALONE_SECONDS, LONGEST_PAUSES * longest):
         return False
     since = [
         line
