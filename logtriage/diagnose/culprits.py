@@ -278,8 +278,8 @@ def _ranks_under(
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }
-    # On one machine the rank that never gave up on the others is the one whose GPU stopped answering; not where
-    # a launcher reports ends, of which its own can be one.
+    # On one machine the rank that never gave up on its peers is the one whose GPU stopped answering, unless a
+    # launcher reports ends: they can be of a rank that said nothing.
     quiet = set(range(topology.size)) - waited if waited and not exits and len(topology.hosts) < 2 else set()
     if not struck and 0 < len(quiet) * 3 <= topology.size:
         return quiet
