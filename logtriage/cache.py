@@ -27,7 +27,8 @@ def kept(path: Path) -> bytes:
 def keep(path: Path, content: bytes) -> None:
     """Write a file; of those of its kind (the name up to the first `-`) the newest few stay beside it.
 
-    So two versions of the product on one machine do not rob each other. A full or read-only disk only costs the time that the file would have saved.
+    So two versions of the product on one machine do not rob each other. A full or read-only disk only costs
+    the time that the file would have saved.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
