@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from logtriage.diagnose.dossier import compose
 from logtriage.diagnose.offline import decide
+from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
@@ -108,6 +109,8 @@ def triage(
         consulted = Consultation(*job, settings, precedents, routine)
         decision, routine = consulted.decision, consulted.routine
         clock.lap("model")
+    if passed.unread:
+        decision = of_part(decision, findings)
     verdict = compose(
         findings,
         decision,

@@ -35,6 +35,10 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|api[_-]?key|"
      r"access[_-]?key(?:[_-]?id)?|private[_-]?key|account[_-]?key|auth(?:orization)?|cookie|session[_-]?token|[a-z]*[_-]token|token)"
      r"[\"']?\s*(?:=>|[=:])\s*[\"']?(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
+    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|api[ _-]?key|[a-z]*[_-]token)"
+     r"[\"']?\s*(?:=>|[=:])\s*(?:\"(?P<v>[^\"\n]{6,200})\"|'(?P<w>[^'\n]{6,200})')"),
+    ("secret", r"(?i)\b(?:pass(?:word|phrase)|secret|(?:secret|private|access|api) key)(?: is|:|=)\s+"
+     r"(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
     ("secret", r"(?i)--?(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|[\w-]*-token)[ =]+[\"']?"
      r"(?P<v>[^\s\"'-][^\s\"']{5,})"),
     ("email", r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b"),
@@ -49,6 +53,7 @@ _ADDRESSES = (
 _HARMLESS = re.compile(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
                        r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)"
                        )  # fmt: skip
+_KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{20,}={0,2}")
 _PLACEHOLDER = re.compile(r"<(?:text|secret|email|user|host|ip)-\d+>")
 
 
@@ -76,13 +81,15 @@ class Redaction:
         """Find the values of a text, so that they are hidden in all later ones wherever they stand."""
         for kind, form in _compiled(self._addresses):
             for match in form.finditer(text):
-                value = match["v"] if "v" in form.groupindex else match[0]
+                value = next((match[name] for name in form.groupindex if match[name]), match[0])
                 if kind != "secret" or _is_secret(value, match[0]):
                     self._learn(kind, value)
                     # Of a key block each line is as secret as all of it.
                     for line in value.splitlines()[1:] if kind == "secret" else ():
                         if len(line.strip()) >= LEAST_OF_A_BLOCK:
                             self._learn(kind, line.strip())
+                        for run in _KEY_TEXT.findall(line):  # behind a logger's prefix
+                            self._learn(kind, run)
 
     def redact(self, text: str) -> str:
         """The text with placeholders. Whatever it holds, `restore` gives exactly it back."""

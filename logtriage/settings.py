@@ -86,6 +86,8 @@ def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
             raise SettingsFault(f"{path}: there is no such file ({PREFIX}CONFIG)") from None
         return {}, str(path)
     except (OSError, UnicodeDecodeError) as fault:
+        if not named and isinstance(fault, PermissionError):
+            return {}, str(path)  # a home that this user may not enter holds no settings of his
         raise SettingsFault(f"{path}: cannot be read: {fault}") from None
     import tomllib
 

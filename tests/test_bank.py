@@ -143,6 +143,11 @@ def test_a_folder_in_place_of_a_file_is_a_fault(tmp_path: Path) -> None:
     assert "cannot be read" in fault.message
 
 
+def test_a_device_in_place_of_a_file_is_never_opened() -> None:
+    (fault,) = load_bank([Path("/dev/zero")]).faults
+    assert "device" in fault.message
+
+
 def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     second = GOOD.replace("probe.good", "probe.second").replace("role: cause", "role: reason")
     third = GOOD.replace("probe.good", "probe.third").replace("cuda.out_of_memory", "cuda.oom")

@@ -129,3 +129,25 @@ def test_hostile_texts_take_linear_time() -> None:
     for unit in ("password=", "a@", "://x:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "/home/a"):
         Redaction(addresses=True).redact(unit * 20_000)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("connect(password='pa ss w0rd!x', retries=3)", "pa ss w0rd!x"),
+        ('{"password": "my secret phrase", "user": "x"}', "my secret phrase"),
+        ("the passphrase is swordfish99 for now", "swordfish99"),
+        ("secret key: KEYKEYKEY1", "KEYKEYKEY1"),
+        (
+            "INFO a: -----BEGIN PRIVATE KEY-----\nINFO a: MIIEowIBAAKCAQEAx7Zk2\n"
+            "INFO a: -----END PRIVATE KEY-----",
+            "MIIEowIBAAKCAQEAx7Zk2",
+        ),
+    ],
+)
+def test_secrets_with_blanks_in_words_and_behind_a_logger_are_hidden(text: str, secret: str) -> None:
+    redaction = Redaction()
+    redaction.learn(text)
+    for line in text.split("\n"):
+        assert secret not in redaction.redact(line)
+    assert redaction.restore(redaction.redact(text)) == text

@@ -152,7 +152,30 @@ def test_what_was_read_until_it_was_enough_gives_a_verdict_that_says_so(
     assert verdict.mining.lines < whole.mining.lines
     assert any("the reading was stopped" in said for said in verdict.mining.left_out)
     assert verdict.verdict.confidence <= 0.5
+    assert "part of the logs" in verdict.verdict.title
+    assert verdict.verdict.failure_type == "unknown"  # the cause stands further below, and no end was seen
     assert not any("stopped" in said for said in whole.mining.left_out)
+
+
+def test_of_a_file_in_parts_what_stands_behind_a_gap_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process had read a few blocks of its part: only the first part's are in a row."""
+    folder = a_job(tmp_path / "job")
+    found = discover(folder)
+    source = next(place for place, each in enumerate(found.sources) if each.rank == 0)
+    monkeypatch.setattr(parts, "PART_BYTES", 30_000)
+    monkeypatch.setattr(parts, "BLOCK_BYTES", 4_000)
+    cut = parts.parts_of(found.root, found.sources)
+    scanner = Scanner(MATCHER)
+    joined = survey._Joined(scanner, found.sources, cut)
+    for part in cut[source][:2]:
+        where = found.sources[source]
+        joined.add(part, parts.scan_part(scanner, found.root, where, part, lambda count: None, lambda: True))
+    summary = joined.survey(1).summaries[source]
+    data = (folder / "rank_0.log").read_bytes()[: summary.bytes]
+    assert 0 < summary.bytes <= 4_000
+    assert data.endswith(b"\n") and summary.lines == data.count(b"\n")
 
 
 def test_stopped_before_anything_was_read_there_is_no_verdict(tmp_path: Path) -> None:

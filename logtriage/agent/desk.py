@@ -22,6 +22,8 @@ from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.matcher import Matcher
 
 WIDTH = 220  # characters of a line that are shown
+LONGEST_SECRET = 4_000  # so many more are looked at for secrets
+_CUT_PLACEHOLDER = re.compile(r"<[a-z]*-?\d*\Z")
 LOOK_SECONDS = 3.0  # for one look into files that were not read closely
 
 _PLACE = re.compile(r"\[?\s*F(\d{1,4})\s*:\s*L?(\d{1,12})\s*\]?")
@@ -124,7 +126,9 @@ class Desk:
             return LEFT_OUT
         message = normal(line.message)
         text = message if message and message in whole else whole
-        return self.hidden(text[:width] + ("…" if len(text) > width else ""))
+        # Hidden before it is cut: the head of a key is no longer known as one.
+        hidden = self.hidden(text[: width + LONGEST_SECRET])
+        return hidden if len(hidden) <= width else _CUT_PLACEHOLDER.sub("", hidden[:width]) + "…"
 
     def hidden(self, text: str) -> str:
         with self._lock:

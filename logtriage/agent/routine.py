@@ -164,7 +164,8 @@ def family_of(families: Iterable[Family], frameworks: Sequence[str], texts: froz
 def keep(family: Family, data_dir: Path) -> None:
     """Write a family's filters; a reader never sees half a file. Raises OSError."""
     folder = data_dir / "families"
-    folder.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(exist_ok=True)
     document = {
         "id": family.id,
         "frameworks": list(family.frameworks),
@@ -180,7 +181,11 @@ def keep(family: Family, data_dir: Path) -> None:
 def families(data_dir: Path) -> list[Family]:
     """All families that were kept; what cannot be read is none."""
     found = []
-    for path in sorted((data_dir / "families").glob("f-*.json")):
+    try:
+        paths = sorted((data_dir / "families").glob("f-*.json"))
+    except OSError:
+        return []
+    for path in paths:
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
             filters = frozenset(str(each)[: LONGEST + 1] for each in told["filters"][:MOST_FILTERS])

@@ -170,6 +170,14 @@ def _last_of(scene: Scene, file: str) -> Line | None:
     return max((line for line in lines if line.text.strip()), key=lambda line: line.number, default=None)
 
 
+def of_part(decision: Decision, findings: Findings) -> Decision:
+    """Of logs that were not read to their end, which therefore tells nothing of how the job ended."""
+    if decision.root is None:
+        title = "The part of the logs that was read shows no cause"
+        return replace(undecided(findings), title=title, evidence=())
+    return replace(decision, title=f"{decision.title} (only part of the logs was read)")
+
+
 def last_line(scene: Scene) -> Line | None:
     last: Line | None = None
     for reading in scene.readings:

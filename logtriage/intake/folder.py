@@ -41,6 +41,8 @@ __all__ = ["Inventory", "NothingReadable", "discover"]
 SNIFFED = 64 << 10
 _TAIL = 16 << 10
 _THREADS = 4
+# The product's own documents, which people leave beside the logs: `--json` and `--html`.
+_OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" content="logtriage">')
 _BATCH = 64
 
 
@@ -244,7 +246,9 @@ def _judge(
     if wide_encoding(head):
         head = b"".join(narrowed([head]))
         tail = b""
-    if kind := foreign_compression(head):
+    if any(mark in head[:2048] for mark in _OWN_REPORTS):
+        found.others += 1  # what was said of the job is no log of it
+    elif kind := foreign_compression(head):
         found.unreadable.append(Unreadable(file, f"compressed with {kind}: decompress it first"))
     elif fault is not None and not head:
         found.unreadable.append(Unreadable(file, fault))

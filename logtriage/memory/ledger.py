@@ -247,6 +247,7 @@ def open_ledger(database_url: str, data_dir: Path) -> Ledger:
     if not database_url:
         try:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (data_dir / "ledger.sqlite3").touch(mode=0o600)
         except OSError as fault:
             raise LedgerFault(f"{data_dir}: {fault.strerror}") from None
     url = database_url or f"sqlite:///{data_dir / 'ledger.sqlite3'}"

@@ -33,7 +33,10 @@ class LearnedRule:
 
 def has_memory(settings: Settings) -> bool:
     """Whether anything can have been confirmed here, told without opening a database."""
-    return bool(settings.database_url) or (settings.data_dir / "ledger.sqlite3").exists()
+    try:
+        return bool(settings.database_url) or (settings.data_dir / "ledger.sqlite3").exists()
+    except OSError:  # a folder that this user may not enter
+        return False
 
 
 def rules_dir(data_dir: Path) -> Path:

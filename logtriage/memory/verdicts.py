@@ -39,7 +39,8 @@ def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path) -> bool:
     document["indications"] = document["indications"][:MOST_INDICATIONS]
     entry = {"at": time.time(), "paths": [_absolute(path) for path in paths], "verdict": document}
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True, mode=0o700)
         target = folder / f"{verdict.id}.json"
         part = folder / f".{verdict.id}.{os.getpid()}"
         try:

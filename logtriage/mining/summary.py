@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from logtriage.rulebank.matcher import Hit
-from logtriage.rulebank.rule import Role
+from logtriage.rulebank.rule import Mark, Role
 
 Key = bytes  # a line's shape: what is left without digits and the letters of hexadecimal numbers
 Place = tuple[int, int]  # line (1-based) and byte offset, both relative to the summary's start
@@ -140,6 +140,10 @@ class Summary:
         return known
 
     def saw(self, hit: Hit, place: Place) -> None:
-        """Note where a rule was hit; captures tell causes and symptoms apart, not the rest."""
-        loud = hit.rule.role in (Role.CAUSE, Role.SYMPTOM)
-        self._sightings((hit.rule.id, hit.captures if loud else ())).add(place, KEPT_FIRST, KEPT_LAST)
+        """Note where a rule was hit; captures tell causes and symptoms apart, and of ends how they ended."""
+        captures: tuple[tuple[str, str], ...] = ()
+        if hit.rule.role in (Role.CAUSE, Role.SYMPTOM):
+            captures = hit.captures
+        elif hit.rule.marks is Mark.EXIT:
+            captures = tuple(each for each in hit.captures if each[0] in ("exitcode", "signal"))
+        self._sightings((hit.rule.id, captures)).add(place, KEPT_FIRST, KEPT_LAST)

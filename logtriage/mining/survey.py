@@ -92,13 +92,16 @@ class _Joined:
         self._sources = sources
         self._missing = [list(reversed(source_parts)) for source_parts in parts]
         self._early: dict[Part, Scanned] = {}
+        self._cut: set[int] = set()  # sources that were not read to their end
         self._summaries = [Summary() for _ in sources]
         self._faults: list[tuple[int, Unreadable]] = []
         self._keys_bytes = max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, len(sources)))
 
     def add(self, part: Part, scanned: Scanned) -> None:
-        self._early[part] = scanned
         missing = self._missing[part.source]
+        if part.source in self._cut:
+            return  # a place behind a gap has no line number
+        self._early[part] = scanned
         while missing and missing[-1] in self._early:
             found = self._early.pop(missing.pop())
             self._summaries[part.source].append(found.summary)
@@ -106,7 +109,8 @@ class _Joined:
                 file = self._sources[part.source].file
                 self._faults.append((part.source, Unreadable(file, found.fault)))
             if not found.is_whole:
-                return  # a place behind a gap has no line number
+                self._cut.add(part.source)
+                return
         if not missing:
             self._finish(part.source)
 
@@ -118,7 +122,7 @@ class _Joined:
 
     def survey(self, unread: int) -> Survey:
         for source, missing in enumerate(self._missing):
-            if missing:
+            if missing or source in self._cut:
                 self._finish(source)
         faults = (fault for _, fault in sorted(self._faults, key=lambda each: each[0]))
         return Survey(tuple(self._summaries), tuple(faults), unread)

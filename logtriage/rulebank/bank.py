@@ -142,8 +142,15 @@ def _added(rules: dict[str, Rule], found: Sequence[Rule]) -> list[Fault]:
     ]
 
 
+LONGEST_FILE = 16 << 20  # bytes of a rule file
+
+
 def _bytes_of(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise BankFault([Fault(str(path), 0, "", "is no file but a device; it was not opened")])
+        if path.is_file() and path.stat().st_size > LONGEST_FILE:
+            raise BankFault([Fault(str(path), 0, "", f"is larger than {LONGEST_FILE >> 20} MiB")])
         return path.read_bytes()
     except OSError as error:
         raise BankFault([Fault(str(path), 0, "", f"cannot be read: {error.strerror}")]) from None
