@@ -70,8 +70,15 @@ _STACK = re.compile(r"^\s*Thread (?:0x)?[0-9a-f]{1,16} \((?:active|idle)[^)\n]{0
 
 
 def _has_stacks(scene: Scene) -> bool:
+    """Whether stacks were taken, and in their own file no step came after them."""
+    stepped: dict[str, int] = {}
+    for sign in scene.progress:
+        file = sign.source.file
+        stepped[file] = max(stepped.get(file, 0), sign.line.number)
     return any(
-        _STACK.match(line.text[:200]) is not None for reading in scene.readings for line in reading.lines
+        _STACK.match(line.text[:200]) is not None and line.number > stepped.get(reading.source.file, 0)
+        for reading in scene.readings
+        for line in reading.lines
     )
 
 
