@@ -28,7 +28,9 @@ AFTER_BYTES = 4 << 10
 SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's lines are built
 JOB_LINES = 8_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 60  # … at least so many of its head and of its tail
-JOB_BYTES = 4 << 20  # all windows of a job together; shared out among its files
+JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
+WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among the files, but for each file …
+LEAST_WINDOWS = 16 << 10  # … at least this
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
 
@@ -63,7 +65,7 @@ def read_closely(
         year = _year(root, sources, extents)
     small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
     whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
-    budget = JOB_BYTES // max(1, len(sources))
+    budget = max(LEAST_WINDOWS, WINDOWS_BYTES // max(1, len(sources)))
     taken = [
         _blocks(root, source, extent, whole_limit, budget)
         for source, extent in zip(sources, extents, strict=True)
@@ -114,7 +116,7 @@ def _blocks(
     """The bytes to read of a file: ((offset, number of the first line), bytes), each from a line's start."""
     if extent.weight <= whole_limit:
         return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-    windows = _windows(extent, max(1024, max(budget, 32 << 10) * extent.bytes // extent.weight))
+    windows = _windows(extent, max(1024, budget * extent.bytes // extent.weight))
     found = []
     blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
     for (start, _, line, offset), block in zip(windows, blocks, strict=True):
