@@ -21,8 +21,9 @@ from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import build_scene
 from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
+from logtriage.mining.joined import Report, Survey
 from logtriage.mining.summary import Summary
-from logtriage.mining.survey import Report, Survey, survey
+from logtriage.mining.survey import survey
 from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file

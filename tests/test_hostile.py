@@ -98,9 +98,9 @@ def test_a_million_empty_lines_are_not_all_read_closely(tmp_path: Path) -> None:
 _ENDLESS_READING = """
 import sys, time
 from logtriage.apps.cli import main
-from logtriage.mining import parts, survey
+from logtriage.mining import parts, processes, survey
 survey.PARALLEL_BYTES = 1
-survey.LAST_BLOCK_SECONDS = 1
+processes.LAST_BLOCK_SECONDS = 1
 arguments = ["triage", "--offline", "--json", sys.argv[1] + "/verdict.json", "--workers", "2", sys.argv[1]]
 parts.blocks = lambda *given: print("reading", flush=True) or time.sleep(60)
 sys.exit(main(arguments))

@@ -264,7 +264,9 @@ def test_two_long_lines_that_differ_at_their_ends_are_both_matched() -> None:
 def test_bytes_left_out_of_an_endless_line_move_what_follows() -> None:
     scanner = Scanner(MATCHER)
     pieces = [Piece(b"head tail\n", 0, 1, elided=7_000_000), Piece(b"Xid (PCI:0): 79\n", 7_000_010, 2)]
-    summary = scanner.finished(scanner.scan(pieces, SourceRole.MERGED), SourceRole.MERGED)
+    summary = Summary()
+    for piece in pieces:
+        summary.append(scanner.scan_piece(piece.data, SourceRole.MERGED, elided=piece.elided))
     assert summary.hits["probe.xid", (("xid", "79"),)].kept() == [(2, 7_000_010)]
     assert summary.bytes == 7_000_026
 

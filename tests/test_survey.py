@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logtriage import triage
 from logtriage.intake.folder import discover
 from logtriage.intake.streams import blocks_between
-from logtriage.mining import parts, survey
+from logtriage.mining import joined, parts, survey
 from logtriage.mining.catalogue import catalogue
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
@@ -145,7 +145,7 @@ def test_what_was_read_until_it_was_enough_gives_a_verdict_that_says_so(
 ) -> None:
     folder = a_job(tmp_path / "job")
     monkeypatch.setattr(parts, "BLOCK_BYTES", 4_000)
-    monkeypatch.setattr(survey, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(joined, "REPORT_SECONDS", 0.0)
     enough = threading.Event()
     verdict = triage(folder, offline=True, enough=enough, progress=lambda file, done, total: enough.set())
     whole = triage(folder, offline=True)
@@ -168,11 +168,11 @@ def test_of_a_file_in_parts_what_stands_behind_a_gap_is_left_out(
     monkeypatch.setattr(parts, "BLOCK_BYTES", 4_000)
     cut = parts.parts_of(found.root, found.sources)
     scanner = Scanner(MATCHER)
-    joined = survey._Joined(scanner, found.sources, cut)
+    together = joined.Joined(scanner, found.sources, cut)
     for part in cut[source][:2]:
-        where = found.sources[source]
-        joined.add(part, parts.scan_part(scanner, found.root, where, part, lambda count: None, lambda: True))
-    summary = joined.survey(1).summaries[source]
+        given = scanner, found.root, found.sources[source], part
+        together.add(part, parts.scan_part(*given, lambda count: None, lambda: True))
+    summary = together.survey(1).summaries[source]
     data = (folder / "rank_0.log").read_bytes()[: summary.bytes]
     assert 0 < summary.bytes <= 4_000
     assert data.endswith(b"\n") and summary.lines == data.count(b"\n")

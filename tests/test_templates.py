@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.intake.streams import Piece
 from logtriage.mining.catalogue import Catalogue, catalogue
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.templates import TemplateMiner, mine
@@ -43,7 +42,7 @@ def mined(files: dict[str, bytes], role: SourceRole = SourceRole.MERGED) -> Cata
         Source(name, len(data), role, rank=rank, host=f"node-{rank}")
         for rank, (name, data) in enumerate(files.items())
     ]
-    summaries = [scanner.scan([Piece(data, 0, 1)], role) for data in files.values()]
+    summaries = [scanner.scan_piece(data, role) for data in files.values()]
     return catalogue(sources, summaries)
 
 

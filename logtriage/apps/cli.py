@@ -117,18 +117,17 @@ def triage(
         )
     if not quiet:
         cli_model.tell_of_model(verdict)
-    _keep(verdict, paths, no_history, quiet)
+    if not (no_history or settings.no_history):
+        _keep(verdict, paths, settings.data_dir, quiet)
     _publish(verdict, json, html, quiet)
 
 
-def _keep(verdict: Verdict, paths: Sequence[str], no_history: bool, quiet: bool) -> None:
+def _keep(verdict: Verdict, paths: Sequence[str], data_dir: Path, quiet: bool) -> None:
     """Before the verdict is shown, so that the id on the screen can be confirmed."""
     from logtriage.memory.verdicts import keep
-    from logtriage.settings import load_settings
 
-    settings = load_settings()
-    if not (no_history or settings.no_history or keep(verdict, paths, settings.data_dir) or quiet):
-        complain(f"warning: the verdict could not be kept in {settings.data_dir}")
+    if not keep(verdict, paths, data_dir) and not quiet:
+        complain(f"warning: the verdict could not be kept in {data_dir}")
 
 
 def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool) -> None:

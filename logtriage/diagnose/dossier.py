@@ -17,8 +17,8 @@ from logtriage.intake.folder import Inventory
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
+from logtriage.mining.joined import Survey
 from logtriage.mining.summary import Summary
-from logtriage.mining.survey import Survey
 from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,

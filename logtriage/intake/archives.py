@@ -7,15 +7,10 @@ member can be sought directly. Archives in archives are opened one level deep.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import hashlib
 import io
 import os
-import shutil
 import tarfile
-import tempfile
-import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,14 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from logtriage.intake.compression import CHUNK, GROWTH_FLOOR, MOST_GROWTH, StreamFault, decompressed, is_text
+from logtriage.intake.spool import MOST_BYTES, spooled
 
 MOST_MEMBERS = 20_000
-MOST_BYTES = 64 << 30
 # What file systems allow; longer names in an archive are an attack on whoever reads them.
 _LONGEST_NAME, _LONGEST_PART = 4096, 255
-# The disk that takes the copy shall not be filled to the brim.
-_SPARE_DISK = 512 << 20
-_STALE_SECONDS = 24 * 3600
 # tarfile reads long names and extended headers in one go, as long as the header says they are.
 _LONGEST_HEADER = 1 << 20
 _ZIP_DIRECTORY = 32 << 20
@@ -130,7 +122,7 @@ def _open(path: str, changed: int, size: int, process: int) -> Archive | None:
         return _index(Path(path), kind, None)
     if size > _LOOK_FIRST and not _begins_with_text(_stored(Path(path))):
         raise StreamFault("the archive is large and begins without any text; unpack it to read it")
-    place, fault = _spooled(f"{path}\0{changed}\0{size}", _stored(Path(path)))
+    place, fault = spooled(f"{path}\0{changed}\0{size}", _stored(Path(path)))
     return _index(place, None, fault)
 
 
@@ -141,7 +133,7 @@ def open_nested(outer: Archive, member: Member) -> Archive | None:
         return None
     status = outer.path.stat()
     key = f"{outer.path}\0{status.st_mtime_ns}\0{status.st_size}\0{member.name}"
-    place, fault = _spooled(key, outer.chunks(member))
+    place, fault = spooled(key, outer.chunks(member))
     status = place.stat()
     nested = _open(str(place), status.st_mtime_ns, status.st_size, os.getpid())
     if nested is not None and fault:
@@ -346,56 +338,3 @@ def _first(chunks: Iterator[bytes], size: int) -> bytes:
             if len(data) >= size:
                 break
     return bytes(data[:size])
-
-
-def _spool_folder() -> Path:
-    """A folder of this user alone: all processes of one triage find the same copy in it."""
-    folder = Path(tempfile.gettempdir()) / f"logtriage-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if folder.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise StreamFault(f"{folder} is open to other users; remove it or set TMPDIR")
-    return folder
-
-
-def _spooled(key: str, stored: Iterator[bytes]) -> tuple[Path, str | None]:
-    """A decompressed copy of the stream, and what is wrong with it (None: nothing).
-
-    The copy is removed when the process that made it ends. Raises StreamFault if there is no room.
-    """
-    folder = _spool_folder()
-    place = folder / hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    note = place.with_suffix(".fault")
-    if place.exists():
-        return place, note.read_text() if note.exists() else None
-    for old in folder.iterdir():  # left behind by processes that were killed
-        with contextlib.suppress(OSError):
-            if old.stat().st_mtime < time.time() - _STALE_SECONDS:
-                old.unlink()
-    room = min(MOST_BYTES, shutil.disk_usage(folder).free - _SPARE_DISK)
-    fault: str | None = None
-    handle, draft = tempfile.mkstemp(dir=folder)
-    atexit.register(_remove, os.getpid(), Path(draft), place, note)
-    with os.fdopen(handle, "wb") as copy:
-        written = 0
-        try:
-            for chunk in decompressed(stored):
-                written += len(chunk)
-                if written > room:
-                    raise StreamFault(f"no room to unpack more than {room:,} bytes in {folder}")
-                copy.write(chunk)
-        except StreamFault as error:
-            fault = str(error)
-        except OSError as error:
-            raise StreamFault(f"cannot be unpacked to {folder}: {error.strerror}") from error
-    if fault:
-        note.write_text(fault)
-    Path(draft).replace(place)
-    return place, fault
-
-
-def _remove(process: int, *files: Path) -> None:
-    if os.getpid() == process:
-        for file in files:
-            with contextlib.suppress(OSError):
-                file.unlink()

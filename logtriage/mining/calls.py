@@ -101,8 +101,8 @@ class Calls:
             # of such kinds are taken, and the rest is looked through again.
             counts = Counter(int(lines.codes[index]) for index in found)
             more = {code for code, count in counts.items() if count >= STORM} - stormy
-            if not more:
-                return found.union(range(max(found, default=0), len(lines)))
+            if not more:  # all of them different: each is matched
+                return set(range(len(lines)))
             stormy |= more
             found.update(lines.of_codes(frozenset(more)))
             rest = [index for index in range(len(lines)) if int(lines.codes[index]) not in stormy]

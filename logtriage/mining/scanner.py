@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.calls import MOST_REMEMBERED, Calls
@@ -28,13 +27,6 @@ _TIME = re.compile(
 )
 
 
-class AnyPiece(Protocol):
-    @property
-    def data(self) -> bytes: ...
-    @property
-    def elided(self) -> int: ...
-
-
 class Scanner:
     """Makes summaries, and remembers what texts call, across pieces and files.
 
@@ -45,13 +37,6 @@ class Scanner:
         self._matcher = matcher
         self._calls = Calls(matcher, databases)
         self._marked: dict[bytes, bool] = {}
-
-    def scan(self, pieces: Iterable[AnyPiece], where: SourceRole) -> Summary:
-        """The summary of some pieces that follow each other."""
-        whole = Summary()
-        for piece in pieces:
-            whole.append(self.scan_piece(piece.data, where, elided=piece.elided))
-        return whole
 
     def scan_piece(self, data: bytes, where: SourceRole, *, elided: int = 0) -> Summary:
         """The summary of a piece that begins at a line's start.

@@ -8,6 +8,7 @@ pieces were read.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -47,6 +48,14 @@ class Ends(Generic[_Item]):
             self.last.append(item)
             if len(self.last) > most_last:
                 del self.last[0]
+
+
+    def join(self, kept: Iterable[_Item], count: int, most_first: int, most_last: int) -> None:
+        """Take up what another one, which follows, has kept of `count` items."""
+        whole = self.count + count
+        for item in kept:
+            self.add(item, most_first, most_last)
+        self.count = whole
 
 
 @dataclass(slots=True)
@@ -93,39 +102,32 @@ class Summary:
                     key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample)
                 )
         for hit_key, sightings in later.hits.items():
-            known = self._sightings(hit_key)
-            extra = sightings.count - len(sightings.first) - len(sightings.last)
-            for place in sightings.kept():
-                known.add(shifted(place), KEPT_FIRST, KEPT_LAST)
-            known.count += extra
+            places = map(shifted, sightings.kept())
+            self._sightings(hit_key).join(places, sightings.count, KEPT_FIRST, KEPT_LAST)
         for key, ends in later.steps.items():
-            steps = self.steps.setdefault(key, Ends(0, [], []))
-            extra = ends.count - len(ends.first) - len(ends.last)
-            for place, line in ends.kept():
-                steps.add((shifted(place), line), STEPS_FIRST, STEPS_LAST)
-            steps.count += extra
+            seen = ((shifted(place), line) for place, line in ends.kept())
+            self.steps.setdefault(key, Ends(0, [], [])).join(seen, ends.count, STEPS_FIRST, STEPS_LAST)
         self.left_out += later.left_out
         self.unmatched += later.unmatched
         self.lines += later.lines
         self.bytes += later.bytes
 
-    def keep(self, key: Key, count: KeyCount) -> None:
-        """Take up a shape that was not seen before, or count its lines as left out."""
+    def keep(self, key: Key, count: KeyCount, most: int = KEYS_BYTES) -> None:
+        """Take up a shape that was not seen before, or, beyond `most` bytes, count its lines as left out."""
         size = len(key) + len(count.sample) + _EACH_KEY
-        if self.keys_bytes + size <= KEYS_BYTES:
+        if self.keys_bytes + size <= most:
             self.keys_bytes += size
             self.keys[key] = count
         else:
             self.left_out += count.count
 
-    def keep_most(self, size: int) -> None:
+    def keep_most(self, most: int) -> None:
         """Of the shapes only so many bytes' worth, the commonest and of them the first."""
-        if self.keys_bytes > size:
+        if self.keys_bytes > most:
             ordered = sorted(self.keys.items(), key=lambda item: (-item[1].count, item[1].first))
-            self.keys, self.keys_bytes = {}, max(0, KEYS_BYTES - size)
+            self.keys, self.keys_bytes = {}, 0
             for key, count in ordered:
-                self.keep(key, count)
-            self.keys_bytes -= max(0, KEYS_BYTES - size)
+                self.keep(key, count, most)
 
     def _sightings(self, hit_key: HitKey) -> Ends[Place]:
         """Those of a rule and its captures; beyond the bound, those of the rule alone."""

@@ -20,6 +20,7 @@ from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance
 from logtriage.taxonomy import shipped, taxonomy, yaml_loader
 
 NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
+LONGEST_FILE = 16 << 20  # bytes of a rule file
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
     "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
@@ -140,9 +141,6 @@ def _added(rules: dict[str, Rule], found: Sequence[Rule]) -> list[Fault]:
         for rule in found
         if (first := rules.setdefault(rule.id, rule)) is not rule
     ]
-
-
-LONGEST_FILE = 16 << 20  # bytes of a rule file
 
 
 def _bytes_of(path: Path) -> bytes:
