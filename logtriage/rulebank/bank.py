@@ -89,12 +89,10 @@ def load_bank(extra: Sequence[Path] = ()) -> Bank:
         try:
             content = _bytes_of(path)
             digest.update(path.name.encode() + b"\0" + content + b"\0")
-            found, broken = _parsed_file(path, content)
         except BankFault as fault:
             faults += fault.faults
             continue
-        faults += broken
-        faults += _added(rules, found)
+        faults += _added(rules, path, content)
     further = len(rules) - len(shipped_bank.rules)
     return Bank(tuple(rules.values()), shipped_bank.explains, digest.hexdigest()[:12], tuple(faults), further)
 
@@ -118,13 +116,7 @@ def _shipped_bank() -> Bank:
     for path, content in contents:
         if path.name in NOT_RULES:
             continue
-        try:
-            found, broken = _parsed_file(path, content)
-        except BankFault as fault:
-            faults += fault.faults
-            continue
-        faults += broken
-        faults += _added(rules, found)
+        faults += _added(rules, path, content)
     explains, graph_faults = _graph(folder / "explains.yaml")
     faults += graph_faults
     if faults:
@@ -134,9 +126,13 @@ def _shipped_bank() -> Bank:
     return bank
 
 
-def _added(rules: dict[str, Rule], found: Sequence[Rule]) -> list[Fault]:
-    """Take over the rules whose id is still free; a fault for each of the others."""
-    return [
+def _added(rules: dict[str, Rule], path: Path, content: bytes) -> list[Fault]:
+    """Take over the sound rules of a file whose ids are still free; the faults of the others."""
+    try:
+        found, faults = _parsed_file(path, content)
+    except BankFault as fault:
+        return list(fault.faults)
+    return faults + [
         Fault(rule.file, rule.line, rule.id, f"id is taken by {first.file}:{first.line}")
         for rule in found
         if (first := rules.setdefault(rule.id, rule)) is not rule
