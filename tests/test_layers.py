@@ -23,7 +23,8 @@ ROWS = (
     ("localize", "memory"),
     ("diagnose",),
     ("agent",),
-    ("pipeline",),
+    ("pipeline", "sources"),
+    ("fleet",),
     ("apps",),
 )
 FLOOR = {room: floor for floor, row in enumerate(ROWS) for room in row}

@@ -1,0 +1,1 @@
+"""Finding a job by its id, name, user or path: configured roots, Slurm, Kubernetes, object stores."""
