@@ -1,1 +1,1 @@
-"""Many jobs: what ended and is not triaged yet, the workers that triage it, and what the verdicts say together."""
+"""Many jobs: what ended and is not triaged yet, the workers, and what the verdicts say together."""

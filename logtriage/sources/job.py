@@ -9,12 +9,12 @@ from typing import Protocol
 
 
 class SourceFault(Exception):
-    """A source cannot be asked: its tool is missing, or it answers with an error; the message says the mend."""
+    """A source cannot be asked: no tool, or an error as its answer; the message says the mend."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownJob:
-    """One job as a source knows it; times are seconds since 1970 (UTC), None where the source does not say."""
+    """One job as a source knows it; times are seconds since 1970, None where it does not say."""
 
     id: str
     source: str  # name of the source that knows it
