@@ -43,6 +43,8 @@ class Settings(BaseModel):
     no_history: bool = Field(default=False, description="keep no verdicts")
     promote_after: int = Field(default=2, ge=1, description="agreeing jobs until a rule on trial has a say")
 
+    sources: tuple[dict[str, Any], ...] = Field(default=(), description="[[sources]] tables: docs/sources.md")
+
     llm: Literal["never", "auto", "always"] = Field(default="auto", description="when a model is asked")
     llm_base_url: str = Field(default="", description="OpenAI-compatible endpoint; empty: OpenAI's own")
     llm_model: str = Field(default="", description="its name at the endpoint; empty: no model is asked")
@@ -76,9 +78,15 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsFault(f"{where}: {first['msg']}") from None
 
 
+def settings_file(environment: Mapping[str, str] | None = None) -> Path:
+    """The file that is read, whether or not it is there."""
+    named = (os.environ if environment is None else environment).get(PREFIX + "CONFIG", "")
+    return Path(named).expanduser() if named else _user_folder("user_config_path") / "logtriage.toml"
+
+
 def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     named = given.get(PREFIX + "CONFIG", "")
-    path = Path(named).expanduser() if named else _user_folder("user_config_path") / "logtriage.toml"
+    path = settings_file(given)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

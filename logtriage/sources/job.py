@@ -28,6 +28,8 @@ class KnownJob:
     nodes: tuple[str, ...] = ()
     gpus: int | None = None  # in all
     paths: tuple[str, ...] = ()  # folders, files or fsspec addresses that hold its logs
+    note: str = ""  # what a person should know: why it has no paths
+    also: tuple[KnownJob, ...] = ()  # what other sources know of the same job
 
 
 class JobSource(Protocol):
