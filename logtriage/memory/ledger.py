@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,13 +27,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    create_engine,
-    event,
     select,
 )
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-WAIT_SECONDS = 30  # for another process that writes
+from logtriage.memory.database import LedgerFault, open_database, transaction
+
+__all__ = ["Change", "Cited", "Diagnosis", "Ledger", "LedgerFault", "Vote", "now", "open_ledger"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,28 +132,14 @@ _votes = Table(
 )
 
 
-class LedgerFault(Exception):
-    """The ledger cannot be opened or written; the message says which and why."""
-
-
 class Ledger:
     """One open ledger; every method is a transaction of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as fault:
-            raise LedgerFault(f"{self.place}: {getattr(fault, 'orig', None) or fault}") from None
-
-    @property
-    def place(self) -> str:
-        """Where it is, without a password."""
-        return self._engine.url.render_as_string(hide_password=True)
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        return transaction(self._engine)
 
     def add(self, diagnosis: Diagnosis) -> Diagnosis:
         """Write down a diagnosis; an author's later word on the same verdict replaces the first."""
@@ -244,37 +229,7 @@ def open_ledger(database_url: str, data_dir: Path) -> Ledger:
 
     Raises LedgerFault where it cannot be opened.
     """
-    if not database_url:
-        try:
-            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (data_dir / "ledger.sqlite3").touch(mode=0o600)
-        except OSError as fault:
-            raise LedgerFault(f"{data_dir}: {fault.strerror}") from None
-    url = database_url or f"sqlite:///{data_dir / 'ledger.sqlite3'}"
-    try:
-        engine = create_engine(
-            url, connect_args={"timeout": WAIT_SECONDS} if url.startswith("sqlite") else {}
-        )
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as fault:
-        raise LedgerFault(f"database_url cannot be used: {fault}") from None
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _make_durable)
-        event.listen(engine, "begin", _begin_writing)
-    ledger = Ledger(engine)
-    with ledger._transaction() as connection:
-        _metadata.create_all(connection)
-    return ledger
-
-
-def _make_durable(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # transactions are begun below, not by the driver's guess
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _begin_writing(connection: Connection) -> None:
-    # A transaction that reads first and writes later could find another writer in between and fail at once.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    return Ledger(open_database(database_url, data_dir, _metadata))
 
 
 def _diagnosis(row: Any) -> Diagnosis:
