@@ -4,8 +4,7 @@
 
 `--generator` is a program that writes the logs of one job with one fault below OUT/logs and its label to
 OUT/truth.yaml; its `--vocabulary` takes a JSON file whose key `hosts` holds the patterns of host names.
-FOLDER/root holds a folder a job, and nothing else; FOLDER/truth.json says what each job is and which hosts are
-bad.
+FOLDER/root holds a folder a job, and nothing else; FOLDER/truth.json what each job is, and the bad hosts.
 """
 
 from __future__ import annotations
