@@ -1,0 +1,40 @@
+"""A verdict as it may leave the machine: no secret in any of its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from logtriage.redaction import Redaction
+from logtriage.report.document import Verdict, read_verdict
+
+
+def redacted(verdict: Verdict) -> Verdict:
+    """The verdict with placeholders for secrets, e-mail addresses and user names in paths.
+
+    What one text gives away is hidden in all of them. The id stays.
+    """
+    document = verdict.to_dict()
+    redaction = Redaction()
+    for text in _texts(document):
+        redaction.learn(text)
+    return read_verdict(_hidden(document, redaction))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _hidden(value: Any, redaction: Redaction) -> Any:
+    if isinstance(value, str):
+        return redaction.redact(value)
+    if isinstance(value, dict):
+        return {key: _hidden(each, redaction) for key, each in value.items()}
+    return [_hidden(each, redaction) for each in value] if isinstance(value, list) else value
