@@ -21,7 +21,7 @@ ROWS = (
     ("artefacts",),
     ("mining",),
     ("localize", "memory"),
-    ("diagnose",),
+    ("diagnose", "answers"),
     ("agent",),
     ("pipeline", "sources"),
     ("fleet",),

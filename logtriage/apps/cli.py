@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from logtriage.apps import cli_loop, cli_memory, cli_model, cli_rules
+from logtriage.apps.cli_ask import ask
 from logtriage.apps.console import answer, answer_with, complain, progress_shown, stopped_early
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_rules.app, name="rules")
 app.add_typer(cli_memory.app, name="memory")
-for command in (cli_loop.confirm, cli_loop.correct, cli_loop.history, cli_memory.similar):
+for command in (ask, cli_loop.confirm, cli_loop.correct, cli_loop.history, cli_memory.similar):
     app.command()(command)
 
 Paths = Annotated[
