@@ -24,7 +24,7 @@ ROWS = (
     ("diagnose", "answers"),
     ("agent",),
     ("pipeline", "sources"),
-    ("fleet",),
+    ("fleet", "evaluation"),
     ("apps",),
 )
 FLOOR = {room: floor for floor, row in enumerate(ROWS) for room in row}
