@@ -21,7 +21,8 @@ from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source, SourceRole
 from logtriage.rulebank.bank import load_bank
-from logtriage.rulebank.database import PatternDatabase, databases
+from logtriage.rulebank.blur import blur
+from logtriage.rulebank.database import Databases, databases
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.wider import wider
 
@@ -31,7 +32,7 @@ EXAMPLES = [example.line for rule in BANK.rules for example in rule.examples]
 
 
 @pytest.fixture(scope="module")
-def compiled() -> tuple[PatternDatabase, ...]:
+def compiled() -> tuple[Databases, ...]:
     pytest.importorskip("hyperscan")
     return databases(BANK)
 
@@ -103,14 +104,23 @@ def test_the_parts_of_a_file_are_its_lines_each_once(lines: list[bytes], step: i
 
 
 FIELDS = st.sampled_from(
-    ['{"level": "error", "message": "%s"}', "%s", "[rank3]: %s", "\x1b[31m%s\x1b[0m", "ü %s", "bar\r%s"]
+    [
+        '{"level": "error", "message": "%s"}',
+        '{"msg":"%s","n":00012}',
+        '{"n": 7, "error": "%s"}',
+        "%s",
+        "[rank3]: %s",
+        "\x1b[31m%s\x1b[0m",
+        "ü %s",
+        "bar\r%s",
+    ]
 )
 
 
 @given(st.lists(st.tuples(FIELDS, st.sampled_from(EXAMPLES)), min_size=1, max_size=60), st.integers(1, 90))
 @settings(max_examples=25, deadline=None)
 def test_patterns_and_keywords_find_the_same(
-    compiled: tuple[PatternDatabase, ...], said: list[tuple[str, str]], times: int
+    compiled: tuple[Databases, ...], said: list[tuple[str, str]], times: int
 ) -> None:
     lines = [form % example for form, example in said for _ in range(times if form != "%s" else 1)]
     data = "\n".join(lines).encode("utf-8", "replace") + b"\n"
@@ -118,7 +128,7 @@ def test_patterns_and_keywords_find_the_same(
     assert by_patterns.scan_piece(data, SourceRole.MERGED) == by_keywords.scan_piece(data, SourceRole.MERGED)
 
 
-def test_a_storm_is_looked_through_to_its_end(compiled: tuple[PatternDatabase, ...]) -> None:
+def test_a_storm_is_looked_through_to_its_end(compiled: tuple[Databases, ...]) -> None:
     storm = [f"NVRM: Xid (PCI:0000:1b:00): {31 + number % 2 * 48}, pid=7, x" for number in range(60_000)]
     storm[50_000] = "RuntimeError: CUDA error: an illegal memory access was encountered"
     data = "\n".join(storm).encode() + b"\n"
@@ -138,6 +148,19 @@ def test_the_wider_form_of_a_rule_matches_wherever_the_rule_does() -> None:
         form = re2.compile(wider(rule), options)
         for example in rule.examples:
             assert form.search(example.line), (rule.id, wider(rule))
+
+
+def test_a_blurred_pattern_matches_the_blur_of_each_line_that_the_rule_matches() -> None:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.encoding = re2.Options.Encoding.LATIN1
+    for rule in BANK.rules:
+        form = re2.compile(wider(rule, on_blurs=True).encode(), options)
+        for example in rule.examples:
+            line = "".join(sign if sign.isascii() else "\x7f" for sign in example.line)
+            assert form.search(blur(line.encode())), (rule.id, wider(rule, on_blurs=True))
 
 
 def test_what_was_read_until_it_was_enough_gives_a_verdict_that_says_so(

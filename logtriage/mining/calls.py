@@ -1,9 +1,9 @@
 """Which lines of a piece call for a closer look, because a cause or a symptom may stand there.
 
-Two ways to the same answer. Keywords: looked for in each distinct line without its digits. Patterns: the
-whole piece at once, by a Hyperscan database; lines whose text is not what stands in the file (JSON,
-terminal escapes, other alphabets) still go the way of the keywords. Both may name a line too many and
-never one too few: the `Matcher` decides.
+Two ways to the same answer. Keywords: looked for in each distinct line without its digits. Patterns: first
+on each distinct blur, which few pass, and then on the lines of those, by Hyperscan databases; lines whose
+text is not what stands in the file (JSON, terminal escapes, other alphabets) then go the way of the keywords.
+Both may name a line too many and never one too few: the `Matcher` decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import re2
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
 from logtriage.rulebank.bank import rule_options
-from logtriage.rulebank.database import PatternDatabase, is_loud
+from logtriage.rulebank.database import Databases, PatternDatabase, is_loud
 from logtriage.rulebank.matcher import Matcher
 
 MOST_REMEMBERED = 200_000  # texts whose called rules are remembered
@@ -34,6 +34,15 @@ STORM = 64  # lines of one blur that make it a storm, when there are too many en
 # What makes a line's text another one than stands in the file: JSON, escapes, control characters, and
 # letters of more than one byte, which patterns over bytes count otherwise.
 _OTHERWISE = re.compile(rb'\{"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]|#000\[|\^\[\[')
+
+
+# JSON whose parts cannot be told from its blur: signs as numbers, texts that are joined from inner objects.
+_UNTOLD = re.compile(rb'\{".*(?:\\u|\[ *0+ *,|: *\{)', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\/nrt])')
+_BESIDE_TEXT = re.compile(r'"\s*[:,]\s*"?|[{}]|"$')
+_BEFORE_VALUE = re.compile(r'"\s*:\s*"?')
+_BETWEEN_FIELDS = re.compile(r'"?\s*,\s*"|^.*?\{"')
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 class Form(Enum):
@@ -61,7 +70,7 @@ class Called:
 class Calls:
     """Asks which lines may answer a rule; remembers what texts call, across pieces and files."""
 
-    def __init__(self, matcher: Matcher, databases: Sequence[PatternDatabase]) -> None:
+    def __init__(self, matcher: Matcher, databases: Sequence[Databases]) -> None:
         self._matcher = matcher
         self._databases = databases
         rules = matcher.bank.rules
@@ -69,6 +78,7 @@ class Calls:
         self._marked = frozenset(
             index for index, rule in enumerate(rules) if rule.marks is not None and not is_loud(rule)
         )
+        self._suspect: dict[bytes, bool] = {}
         self._called: dict[bytes, Called] = {}
         self._shared: dict[tuple[tuple[int, ...], Form], Called] = {}
 
@@ -84,32 +94,36 @@ class Calls:
         """The indices of the lines that a cause or symptom may match, in order."""
         if not self._databases:
             return self._by_keywords(lines, range(len(lines)))
-        otherwise = frozenset(kind.first for kind in lines.kinds.values() if _OTHERWISE.search(kind.blur))
+        suspects = self._suspects(lines)
+        otherwise = {code for code in suspects if _OTHERWISE.search(lines.kinds[code].blur)}
         found = set(self._by_keywords(lines, lines.of_codes(otherwise)))
-        for database in self._databases:
-            found.update(self._by_patterns(lines, database, otherwise))
+        if plain_ones := lines.of_codes(suspects - otherwise):
+            for database in self._databases:
+                found.update(_by_patterns(lines, plain_ones, database.lines))
         return sorted(found)
 
-    def _by_patterns(self, lines: Lines, database: PatternDatabase, known: frozenset[int]) -> set[int]:
-        # A part of a line behind a carriage return is matched as a line of its own.
-        data = lines.data.replace(b"\r", b"\n") if b"\r" in lines.data else lines.data
-        ends, is_all = database.ends(data, MOST_ENDS)
-        found = set(lines.at([max(0, end - 1) for end in ends])) if ends else set()
-        stormy = set(known)
-        while not is_all:
-            # So many lines complain alike that naming each of them costs more than matching it: all lines
-            # of such kinds are taken, and the rest is looked through again.
-            counts = Counter(int(lines.codes[index]) for index in found)
-            more = {code for code, count in counts.items() if count >= STORM} - stormy
-            if not more:  # all of them different: each is matched
-                return set(range(len(lines)))
-            stormy |= more
-            found.update(lines.of_codes(frozenset(more)))
-            rest = [index for index in range(len(lines)) if int(lines.codes[index]) not in stormy]
-            parts = [lines.line(index) for index in rest]
-            ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
-            found.update(_joined_at(rest, parts, ends))
-        return found
+    def _suspects(self, lines: Lines) -> set[int]:
+        """The codes of those blurs in which a pattern of a cause or symptom matches."""
+        new: dict[int, bytes] = {}
+        suspects = set()
+        for code, kind in lines.kinds.items():
+            known = self._suspect.get(kind.blur)
+            if known is None:
+                new[code] = kind.blur
+            elif known:
+                suspects.add(code)
+        if not new:
+            return suspects
+        named = {code for code, each in new.items() if _UNTOLD.search(each)}
+        codes = [code for code in new if code not in named]
+        texts = [_on_lines(new[code]) for code in codes]
+        for database in self._databases:
+            ends, is_all = database.blurs.ends(b"\n".join(texts), MOST_ENDS)
+            named.update(_joined_at(codes, texts, ends) if is_all else codes)
+        if len(self._suspect) + len(new) > MOST_REMEMBERED:
+            self._suspect.clear()
+        self._suspect |= {each: code in named for code, each in new.items() if len(each) <= KEY_BYTES}
+        return suspects | named
 
     def _by_keywords(self, lines: Lines, indices: Sequence[int]) -> list[int]:
         by_code: dict[int, list[int]] = {}
@@ -169,6 +183,43 @@ class Calls:
         if len(text) <= KEY_BYTES:
             self._called[text] = called
         return called
+
+
+def _by_patterns(lines: Lines, indices: Sequence[int], database: PatternDatabase) -> set[int]:
+    """Of these lines those that a pattern may match."""
+    found: set[int] = set()
+    rest = list(indices)
+    stormy: set[int] = set()
+    while True:
+        # A part of a line behind a carriage return is matched as a line of its own.
+        parts = [lines.line(index) for index in rest]
+        ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
+        found.update(_joined_at(rest, parts, ends))
+        if is_all:
+            return found
+        # So many lines complain alike that naming each of them costs more than matching it: all lines
+        # of such kinds are taken, and the rest is looked through again.
+        counts = Counter(int(lines.codes[index]) for index in found)
+        more = {code for code, count in counts.items() if count >= STORM} - stormy
+        if not more:  # all of them different: each is matched
+            return set(indices)
+        stormy |= more
+        found.update(index for index in rest if int(lines.codes[index]) in more)
+        rest = [index for index in rest if int(lines.codes[index]) not in more]
+
+
+def _on_lines(blur: bytes) -> bytes:
+    """The parts of a line that rules match on, as far as its blur tells them, each on a line of its own."""
+    if not _OTHERWISE.search(blur):
+        return blur.replace(b"\r", b"\n")
+    text = plain(blur)
+    parts = segments(text)
+    if '{"' in text:
+        # Blurred numbers are none to a JSON reader: here is what stands in the fields, and they as key=value.
+        text = _ESCAPED.sub(lambda found: "\n" if found[1] in "nr" else found[1], text)
+        parts += [_BESIDE_TEXT.sub("\n", text), _BETWEEN_FIELDS.sub(" ", _BEFORE_VALUE.sub("=", text))]
+    # Other alphabets have no part in patterns but as "any sign", which for patterns over bytes is one byte.
+    return _BEYOND_ASCII.sub("\x7f", "\n".join(parts).replace("\r", "\n")).encode()
 
 
 def _joined_at(indices: Sequence[int], parts: Sequence[bytes], ends: Sequence[int]) -> list[int]:

@@ -1,8 +1,8 @@
 """The lines of a piece told apart in bulk, at C speed: which of them are alike but for their numbers.
 
-A line's *blur* has a 0 in place of each digit and each letter of hexadecimal numbers; it is as long as the
-line, so that it costs one table look-up a byte. Lines of one blur are counted together. What is left of a
-blur without its zeros is the line's *shape*, the same for numbers of any length.
+Lines of one *blur* (see `rulebank.blur`) are counted together: it is as long as the line, so that it costs
+one table look-up a byte. What is left of a blur without its zeros is the line's *shape*, the same for numbers
+of any length.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logtriage.rulebank.blur import blur
+
 _DIGITS = b"0123456789"
-_HEX = b"0123456789abcdefABCDEF"
-_BLUR = bytes(ord("0") if code in _HEX else code for code in range(256))
 SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its digits takes its place
 KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at its head
-NUMPY_PAYS = 1 << 20  # bytes; below this, importing numpy costs more than it saves
+ARROW_PAYS = 1 << 20  # bytes; below this, importing numpy and pyarrow costs more than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Lines:
     """
 
     data: bytes
-    starts: Sequence[int]
-    codes: Any  # a list, or an array for a large piece
+    starts: Any  # lists, or arrays for a large piece
+    codes: Any
     kinds: Mapping[int, Kind]
 
     def __len__(self) -> int:
@@ -103,31 +103,46 @@ class Lines:
 
 def lines_of(data: bytes) -> Lines:
     """The lines of a piece that begins at a line's start; a last line without its end is one too."""
-    blurs = data.translate(_BLUR).split(b"\n")
+    return _by_hand(data) if len(data) < ARROW_PAYS else _in_bulk(data)
+
+
+def _by_hand(data: bytes) -> Lines:
+    blurs = blur(data).split(b"\n")
     if not blurs[-1]:
         blurs.pop()
-    total = len(blurs)
     known: dict[bytes, int] = {}
-    codes: Any = map(known.setdefault, blurs, range(total))
-    if len(data) < NUMPY_PAYS:
-        codes = list(codes)
-        starts: Any = [0, *itertools.accumulate(len(blur) + 1 for blur in blurs)]
-        counts: Any = Counter(codes)
-        last: Any = dict(zip(codes, range(total), strict=True))
-    else:
-        import numpy as np
-
-        codes = np.fromiter(codes, np.int64, total)
-        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
-        starts = np.concatenate(([0], ends + 1, [len(data) + 1] if len(ends) < total else []))
-        starts = starts.astype(np.int64)
-        counts = np.bincount(codes, minlength=total)
-        last = np.empty(total, dtype=np.int64)
-        last[codes] = np.arange(total)  # of equal codes the last assignment stays
-    kinds = {
-        first: Kind(blur, first, int(last[first]), int(counts[first])) for blur, first in known.items()
-    }
+    codes = list(map(known.setdefault, blurs, range(len(blurs))))
+    starts = [0, *itertools.accumulate(len(each) + 1 for each in blurs)]
+    counts = Counter(codes)
+    last = dict(zip(codes, range(len(blurs)), strict=True))
+    kinds = {first: Kind(each, first, last[first], counts[first]) for each, first in known.items()}
     return Lines(data, starts, codes, kinds)
+
+
+def _in_bulk(data: bytes) -> Lines:
+    """As `_by_hand`: Arrow tells the lines of its one large string apart, where they lie."""
+    import numpy as np
+    import pyarrow as pa
+
+    blurs = blur(data)
+    if not blurs.endswith(b"\n"):
+        blurs += b"\n"
+    ends = np.flatnonzero(np.frombuffer(blurs, dtype=np.uint8) == 10)
+    starts = np.zeros(len(ends) + 1, dtype=np.int64)
+    np.add(ends, 1, out=starts[1:])
+    total = len(ends)
+    lines = [None, pa.py_buffer(starts), pa.py_buffer(blurs)]
+    encoded = pa.Array.from_buffers(pa.large_binary(), total, lines).dictionary_encode()
+    entries = encoded.indices.to_numpy()
+    known = [each[:-1] for each in encoded.dictionary.to_pylist()]
+    order = np.arange(total)
+    first, last = np.empty((2, len(known)), dtype=np.int64)
+    last[entries] = order  # of equal entries the last assignment stays
+    first[entries[::-1]] = order[::-1]
+    counts = np.bincount(entries, minlength=len(known))
+    told = zip(known, first.tolist(), last.tolist(), counts.tolist(), strict=True)
+    kinds = {start: Kind(each, start, stop, count) for each, start, stop, count in told}
+    return Lines(data, starts, first[entries], kinds)
 
 
 def shape_of(blur: bytes) -> bytes:

@@ -11,7 +11,7 @@ from logtriage.mining.calls import MOST_REMEMBERED, Calls
 from logtriage.mining.kinds import Lines, keyed, lines_of
 from logtriage.mining.summary import KEYS_BYTES, STEPS_FIRST, STEPS_LAST, Ends, KeyCount, Place, Seen, Summary
 from logtriage.model import SourceRole
-from logtriage.rulebank.database import PatternDatabase, is_loud
+from logtriage.rulebank.database import Databases, is_loud
 from logtriage.rulebank.matcher import Hit, Matcher
 
 MANY = 512  # lines of one blur that are told apart by their words and numbers before they are matched
@@ -33,7 +33,7 @@ class Scanner:
     With `databases` (see there) much is read faster; what is found is the same.
     """
 
-    def __init__(self, matcher: Matcher, databases: Sequence[PatternDatabase] = ()) -> None:
+    def __init__(self, matcher: Matcher, databases: Sequence[Databases] = ()) -> None:
         self._matcher = matcher
         self._calls = Calls(matcher, databases)
         self._marked: dict[bytes, bool] = {}

@@ -40,10 +40,11 @@ def survey(
     told = Told(total, progress)
     enough = enough or threading.Event()
     is_shared = count > 1 and total >= PARALLEL_BYTES
-    # For processes it is compiled once, here: they load what is kept.
-    compiled = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else ()
-    joined = Joined(Scanner(matcher, compiled), sources, parts)
+    patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else ()
+    joined = Joined(Scanner(matcher, patterns), sources, parts)
     if is_shared:
+        for each in patterns:  # compiled once, here: the processes load what is kept
+            each.compile()
         from logtriage.mining.processes import in_processes
 
         in_processes(count, root, sources, parts, rules, told, enough, joined)

@@ -1,16 +1,20 @@
-"""The patterns of a bank as one Hyperscan database: gigabytes are looked through in one go.
+"""The patterns of a bank as Hyperscan databases: gigabytes are looked through in one go.
 
-It only says near which bytes a rule *may* match. Patterns are compiled in a wider form (see `wider`), so
-what it passes over cannot match, and what it reports is matched again by the `Matcher`. Without the package
-`hyperscan` there is no database, and the keywords decide instead: the result is the same, only later.
+They only say near which bytes a rule *may* match. Patterns are compiled in a wider form (see `wider`), so
+what they pass over cannot match, and what they report is matched again by the `Matcher`. One is for blurs:
+what it passes over cannot match any line of that blur. The other is for the lines of the blurs that are
+left. Without the package `hyperscan` there are none, and the keywords decide instead: the result is the
+same, only later.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from logtriage.cache import cache_folder, keep, kept
@@ -20,13 +24,24 @@ from logtriage.rulebank.wider import wider
 
 
 class PatternDatabase:
-    """Patterns compiled together."""
+    """The patterns of rules, compiled together when they are first asked.
 
-    def __init__(self, compiled: Any) -> None:
+    Kept under the user's cache folder; what another processor or version compiled is compiled anew.
+    """
+
+    def __init__(self, name: str, rules: Sequence[Rule], *, on_blurs: bool = False) -> None:
+        self._name = name
+        self._rules = rules
+        self._on_blurs = on_blurs
+
+    @functools.cached_property
+    def compiled(self) -> Any:
         import hyperscan
 
-        self._compiled = compiled
-        self._compiled.scratch = hyperscan.Scratch(compiled)
+        expressions = [wider(rule, on_blurs=self._on_blurs).encode() for rule in self._rules]
+        compiled = _compiled(expressions, self._name)
+        compiled.scratch = hyperscan.Scratch(compiled)
+        return compiled
 
     def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
         """Offsets behind what may be matches, in any order, with repeats; at most about `most` of them.
@@ -42,7 +57,7 @@ class PatternDatabase:
             return len(found) >= most
 
         try:
-            self._compiled.scan(data, match_event_handler=note)
+            self.compiled.scan(data, match_event_handler=note)
         except hyperscan.ScanTerminated:
             return found, False
         return found, True
@@ -53,30 +68,46 @@ def is_loud(rule: Rule) -> bool:
     return rule.role in (Role.CAUSE, Role.SYMPTOM)
 
 
-def databases(bank: Bank) -> tuple[PatternDatabase, ...]:
-    """The causes and symptoms of the bank, compiled: none without the package `hyperscan`.
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The same rules for blurs and for lines as they stand."""
 
-    One for the product's own rules (some seconds, unless it was compiled before) and one for further rules,
-    so that one more rule of somebody's own costs no compiling of all the others.
+    blurs: PatternDatabase
+    lines: PatternDatabase
+
+    def compile(self) -> None:
+        """Make them ready, and keep them for other processes."""
+        for database in (self.blurs, self.lines):
+            _ = database.compiled
+
+
+def databases(bank: Bank) -> tuple[Databases, ...]:
+    """The causes and symptoms of the bank: none without the package `hyperscan`.
+
+    One pair for the product's own rules (each some seconds, unless it was compiled before) and one for
+    further rules, so that one more rule of somebody's own costs no compiling of all the others.
     """
     if importlib.util.find_spec("hyperscan") is None:
         return ()
     own, further = bank.rules[: len(bank.rules) - bank.further], bank.rules[len(bank.rules) - bank.further :]
     parts = {
-        name: [wider(rule).encode() for rule in rules if is_loud(rule)]
+        name: [rule for rule in rules if is_loud(rule)]
         for name, rules in (("patterns", own), ("further", further))
     }
-    return tuple(_database(expressions, name) for name, expressions in parts.items() if expressions)
+    return tuple(
+        Databases(PatternDatabase(f"blurred_{name}", rules, on_blurs=True), PatternDatabase(name, rules))
+        for name, rules in parts.items()
+        if rules
+    )
 
 
-def _database(expressions: Sequence[bytes], name: str) -> PatternDatabase:
-    """Kept under the user's cache folder; what another processor or version compiled is compiled anew."""
+def _compiled(expressions: Sequence[bytes], name: str) -> Any:
     import hyperscan
 
     made_of = repr((importlib.metadata.version("hyperscan"), expressions))
     path = cache_folder() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.hs"
     try:
-        return PatternDatabase(hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK))
+        return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
     except (OSError, ValueError, hyperscan.error):
         pass
     compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -88,4 +119,4 @@ def _database(expressions: Sequence[bytes], name: str) -> PatternDatabase:
         flags=[flags] * len(expressions),
     )
     keep(path, hyperscan.dumpb(compiled))
-    return PatternDatabase(compiled)
+    return compiled

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from logtriage.rulebank.blur import blurred
 from logtriage.rulebank.matcher import literal
 from logtriage.rulebank.rule import Rule
 
@@ -25,19 +26,24 @@ TELLING = 6
 _NEAR_BOUND = 3
 
 _TOKEN = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:P<\w+>|[a-zA-Z-]*:|[a-zA-Z-]+\))|[*+?]\??|\{\d*,?\d*\}\??|[()|.]|.",
+    r"\\x\{[0-9a-fA-F]+\}|\\x[0-9a-fA-F]{2}|\\[pP](?:\{\^?\w+\}|\w)"
+    r"|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:P<\w+>|[a-zA-Z-]*:|[a-zA-Z-]+\))|[*+?]\??|\{\d*,?\d*\}\??|[()|.]|.",
     re.DOTALL,
 )
 _REPEAT = re.compile(r"[*+?]\??|\{(\d*)(,?)(\d*)\}\??")
 _ANYTHING = (".", r"[^\n]")
 
 
-def wider(rule: Rule) -> str:
-    """The expression, in the syntax that Hyperscan and google-re2 share."""
+def wider(rule: Rule, *, on_blurs: bool = False) -> str:
+    """The expression, in the syntax that Hyperscan and google-re2 share; for lines, or for their blurs."""
     keywords = [literal(keyword) for keyword in rule.keywords]
     if all(len(keyword) >= LONG_KEYWORD for keyword in keywords):
-        return "(?i)" + "|".join(map(re.escape, keywords))
-    tokens = _TOKEN.findall(rule.pattern)
+        expression = "(?i)" + "|".join(map(re.escape, keywords))
+    else:
+        expression = rule.pattern
+    tokens = _TOKEN.findall(expression)
+    if on_blurs:
+        tokens = blurred(tokens)
     flags = tokens.pop(0) if tokens and re.fullmatch(r"\(\?[a-zA-Z-]+\)", tokens[0]) else ""
     return flags + "|".join(map(_narrowest, _branches(tokens)))
 
@@ -109,7 +115,7 @@ def _opens(token: str) -> bool:
 def _is_literal(token: str) -> bool:
     if len(token) == 2 and token[0] == "\\":
         return not token[1].isalnum()
-    return len(token) == 1 and token not in ".^$*+?|()[]{}"
+    return len(token) == 1 and token not in ".^$*+?|()[]{}0"  # a 0 stands for any digit, on a blur
 
 
 def _is_far(token: str) -> bool:
