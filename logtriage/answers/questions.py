@@ -267,17 +267,20 @@ def _vocabulary() -> tuple[frozenset[str], tuple[str, ...]]:
     patterns += [each for each, _ in _SUPPOSED]
     told = " ".join(patterns).replace(" ?", "").replace("?", "").replace(r"\b", " ")
     stems = re.findall(r"([a-z]{4,})\\w", told)
-    return frozenset(re.findall(r"[a-z]{5,}", told)) - set(stems) | _PLAIN, tuple(stems)
+    return frozenset(re.findall(r"[a-z]{4,}", told)) - set(stems) | _PLAIN, tuple(stems)
 
 
 # Words that look like one that matters, and are none.
 _PLAIN = frozenset(
-    ("there", "these", "those", "their", "three", "still", "while", "would", "about", "right", "think")
+    ("about", "have", "hear", "here", "right", "some", "still", "their", "there", "these", "think", "those")
 )
 
 
 def _mended(word: str) -> str:
     known, stems = _vocabulary()
-    if not word.isalpha() or not 5 <= len(word) <= 16 or word in known or word.startswith(stems):
+    if not word.isalpha() or not 4 <= len(word) <= 16 or word in known or word.startswith(stems):
         return word
-    return next(iter(difflib.get_close_matches(word, known, 1, 0.8)), word)
+    swapped = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
+    if (found := next((each for each in swapped if each in known), None)) is not None:
+        return found
+    return next(iter(difflib.get_close_matches(word, known, 1, 0.8 if len(word) > 4 else 0.86)), word)

@@ -61,7 +61,7 @@ def reply_to(
 
 def what_can_be_asked() -> str:
     """One sentence for somebody whose question was not understood."""
-    return "You can ask: " + " · ".join(Kind) + "."
+    return "You can ask: " + " · ".join(Kind)
 
 
 def quoted(cited: CitedLine, verdict: Verdict) -> Quoted:
