@@ -28,6 +28,13 @@ def _expanded(value: Any) -> Any:
 Folder = Annotated[Path, BeforeValidator(_expanded)]
 
 
+def _split(value: Any) -> Any:
+    return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]  # in the environment separated by commas
+
+
 class Settings(BaseModel):
     """Each field is a key of logtriage.toml, and after LOGTRIAGE_, in capitals, an environment variable."""
 
@@ -58,6 +65,19 @@ class Settings(BaseModel):
     llm_log_agent: bool = Field(default=False, description="votes on what a new kind of job always writes")
     llm_record: str = Field(default="", description="file to which a model's answers are added")
     llm_replay: str = Field(default="", description="file of recorded answers to use instead of a model")
+
+    slack_bot_token: SecretStr = Field(default=SecretStr(""), description="xoxb-…")
+    slack_app_token: SecretStr = Field(default=SecretStr(""), description="xapp-…, for Socket Mode")
+    slack_signing_secret: SecretStr = Field(default=SecretStr(""), description="for HTTP")
+    slack_api_url: str = Field(default="", description="address of the Web API; empty: Slack's own")
+    slack_ask_users: Names = Field(default=(), description="ids of users who may ask; empty lists: everybody")
+    slack_ask_groups: Names = Field(default=(), description="ids of user groups whose members may ask")
+    slack_ask_channels: Names = Field(default=(), description="ids of channels where it answers; empty: all")
+    slack_confirm_users: Names = Field(default=(), description="who may confirm; empty lists: all who may ask")
+    slack_confirm_groups: Names = Field(default=(), description="user groups whose members may confirm")
+    slack_triages: int = Field(default=2, ge=1, le=64, description="jobs that are triaged side by side")
+    slack_waiting: int = Field(default=50, ge=1, description="jobs that may wait for their turn")
+    slack_seconds: float = Field(default=600, gt=0, description="of reading; the verdict then stands on less")
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
