@@ -57,7 +57,8 @@ class Consultation:
         settings = self._settings
         if settings.llm == "never":
             return not_asked("it was told never to ask", wanted=False)
-        why = occasion(self.decision)
+        told = self.decision
+        why = occasion(told.failure_type, told.confidence, (value for _, value, _ in told.alternatives))
         if not why and settings.llm == "auto":
             return not_asked("the verdict is sure", wanted=False)
         if missing := unavailable(settings):

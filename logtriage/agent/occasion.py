@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from logtriage.diagnose.decision import Decision
+from collections.abc import Iterable
+
 from logtriage.report.document import ModelUse
 from logtriage.settings import Settings
 
@@ -10,13 +11,16 @@ UNSURE = 0.6  # confidence below which an offline verdict is unsure
 CONTESTED = 0.2  # confidence of an alternative from which a verdict is contested
 
 
-def occasion(decision: Decision) -> str:
-    """Why a model should be asked about this verdict; empty where it is sure."""
-    if decision.failure_type == "unknown":
+def occasion(failure_type: str, confidence: float, rivals: Iterable[float]) -> str:
+    """Why a model should be asked about a verdict; empty where it is sure.
+
+    `rivals` are the confidences of its alternatives.
+    """
+    if failure_type == "unknown":
         return "the cause is unknown"
-    if any(value >= CONTESTED for _, value, _ in decision.alternatives):
+    if any(value >= CONTESTED for value in rivals):
         return "the verdict is contested"
-    if decision.confidence < UNSURE:
+    if confidence < UNSURE:
         return "the verdict is unsure"
     return ""
 
