@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import logtriage
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.citation import cite
+from logtriage.diagnose.course import JOB_ROLES, stage_and_loss
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.indications import indications
 from logtriage.diagnose.story import attempts, chain, summary, timeline
@@ -19,7 +20,7 @@ from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.joined import Survey
 from logtriage.mining.summary import Summary
-from logtriage.model import SourceRole, Unreadable
+from logtriage.model import Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,
     Alternative,
@@ -69,6 +70,8 @@ def compose(
     summaries = passed.summaries
     size = sum(each.bytes for each in summaries)
     lines = sum(each.lines for each in summaries)
+    job = _job(findings, decision, inventory)
+    stage, lost = stage_and_loss(findings, decision, job.ranks)
     body = VerdictBody(
         failure_type=kind.id,
         failure_class=kind.failure_class,
@@ -89,12 +92,14 @@ def compose(
         decided_by=decision.decided_by,  # type: ignore[arg-type]
         chain=chain(findings, decision),
         collect_next=decision.collect_next,
+        stage=stage,
+        lost=lost,
     )
     indicated = indications(findings, decision)
     return Verdict(
         id=_identity(inventory, summaries, bank, findings.deposits),
         tool=Tool(version=logtriage.__version__, rules=bank.version, taxonomy=str(taxonomy().version)),
-        job=_job(findings, decision, inventory),
+        job=job,
         verdict=body,
         symptoms=_symptoms(decision),
         indications=indicated[:MOST_INDICATIONS],
@@ -151,11 +156,10 @@ def _identity(
 
 
 def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
-    speaking = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
     times = [
         line.time
         for reading in findings.scene.readings
-        if reading.source.role in speaking
+        if reading.source.role in JOB_ROLES
         for line in reading.lines
         if line.time is not None
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from logtriage.localize.exits import Exit, describe
-from logtriage.localize.progress import Progress, Trace, median
+from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import Level, Line, SourceRole
 
@@ -50,7 +50,7 @@ def judge(
     last_seen = _last_time(scene, before)
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
-        usual = _usual_interval(progress.traces)
+        usual = usual_interval(progress.traces)
         still_talking = _lines_after(scene, newest) >= 3
         patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
         if still_talking:  # heartbeats and monitors go on without a step: shorter silence is enough
@@ -206,15 +206,3 @@ def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: flo
     ]
     shapes = {re.sub(r"[\W\d]+", " ", line.message)[:60] for line in since}
     return len(since) >= BEATS and len(shapes) == 1
-
-
-def _usual_interval(traces: Sequence[Trace]) -> float:
-    """The median time between steps in seconds; 0 where the steps' times are not their own."""
-    stamps = {point.line.time for trace in traces for point in trace.points}
-    if len(stamps) * 4 < sum(len(trace.points) for trace in traces):
-        return 0.0
-    gaps: list[float] = []
-    for trace in traces:
-        times = [point.line.time for point in trace.points if point.line.time is not None]
-        gaps += [later - earlier for earlier, later in pairwise(times) if later > earlier]
-    return median(gaps) if gaps else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from logtriage.localize.scene import Scene, Sign
 from logtriage.model import Line
@@ -177,3 +178,15 @@ def median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def usual_interval(traces: Sequence[Trace]) -> float:
+    """The median time between steps in seconds; 0 where the steps' times are not their own."""
+    stamps = {point.line.time for trace in traces for point in trace.points}
+    if len(stamps) * 4 < sum(len(trace.points) for trace in traces):
+        return 0.0
+    gaps: list[float] = []
+    for trace in traces:
+        times = [point.line.time for point in trace.points if point.line.time is not None]
+        gaps += [later - earlier for earlier, later in pairwise(times) if later > earlier]
+    return median(gaps) if gaps else 0.0

@@ -37,6 +37,7 @@ class Slowness:
     factor: float
     summary: str
     since_step: int | None
+    since: Line | None = None  # the line from which on it was slow
 
 
 def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | None:
@@ -95,7 +96,13 @@ def _of_ranks(found: Straggling, topology: Topology, progress: Progress) -> Slow
     field = f" for {found.field!r}" if found.field else ""
     told = f"{who} {verb} {found.factor:.1f} times as long{field} as the other ranks, which wait"
     return Slowness(
-        "slow.straggler", found.ranks, found.lines, found.factor, told, _step_at(found.since, progress)
+        "slow.straggler",
+        found.ranks,
+        found.lines,
+        found.factor,
+        told,
+        _step_at(found.since, progress),
+        found.since,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.divergence import loss_told
-from logtriage.localize.progress import Progress
+from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import Level, Line, SourceRole
@@ -19,6 +19,8 @@ from logtriage.rulebank.rule import Role, Strength
 # A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
 _STOPS_ALL = ("code.", "network.connection", "unknown")
 OUTLIVED_SECONDS = 300.0
+LIVED_WITH_SECONDS = 60.0  # or so long after a machine's weak complaint …
+LIVED_WITH_STEPS = 20  # … so many steps of one rank
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
@@ -107,14 +109,22 @@ def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> se
     last = progress.last_time
     if last is None:
         return set()
+    stamps = max((_stamps(trace) for trace in progress.traces), key=len, default=[])
     return {
         each.rule.id
         for each in candidates
         if each.rule is not None
         and _is_weak_complaint(each)
         and each.time is not None
-        and last > each.time + OUTLIVED_SECONDS
+        and (
+            last > each.time + OUTLIVED_SECONDS
+            or len(stamps) - bisect.bisect_right(stamps, each.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+        )
     }
+
+
+def _stamps(trace: Trace) -> list[float]:
+    return sorted(point.line.time for point in trace.points if point.line.time is not None)
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:

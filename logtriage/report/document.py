@@ -163,6 +163,33 @@ class ChainStep(Part):
     follows_by: Text | None = Field(default=None, description="how it follows from the step before")
 
 
+class StageOut(Part):
+    """In which stage of its course the job was when the failure began."""
+
+    name: Literal["start-up", "loading", "compiling", "iterating", "evaluating", "saving"]
+    iteration: int | None = Field(
+        default=None, description="the last one reported before it began: it lies in this one or the next"
+    )
+    why: Text = ""
+    file: Text | None = Field(default=None, description="the log that shows the stage")
+    line: LineNumber | None = None
+
+
+class Lost(Part):
+    """What the failure cost: the work since the last checkpoint, and the time in which no step was made."""
+
+    since: Literal["checkpoint", "start"] = Field(description="what the work is counted from")
+    since_time: Time | None = None
+    last_good_iteration: int | None = None
+    iterations: Count | None = Field(default=None, description="to be done again")
+    seconds: float = Field(default=0.0, description="from `since` to the end of the logs")
+    gpu_hours: float | None = Field(default=None, description="`seconds` on all ranks; null if uncounted")
+    idle_seconds: float | None = Field(
+        default=None, description="from the last reported step to the end of the logs"
+    )
+    idle_gpu_hours: float | None = None
+
+
 class VerdictBody(Part):
     failure_type: Text = Field(description="id of the taxonomy")
     failure_class: FailureClass
@@ -179,6 +206,8 @@ class VerdictBody(Part):
     votes: Votes | None = None
     chain: tuple[ChainStep, ...] = ()
     collect_next: tuple[Text, ...] = Field(default=(), description="what to collect next time")
+    stage: StageOut | None = Field(default=None, description="null of a job that went well")
+    lost: Lost | None = Field(default=None, description="null where no step was reported or nothing failed")
 
 
 class Symptom(Part):

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from logtriage.report import words
@@ -29,12 +29,14 @@ def page(verdict: Verdict) -> str:
     """The whole HTML document."""
     body = verdict.verdict
     quiet = body.failure_type == "unknown" or body.failure_type.startswith("slow.")
-    return _template().render(
+    return environment().get_template("verdict.html.j2").render(
         body=body,
         headline=prose(body.title) or words.type_name(body.failure_type),
         mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
         where=words.where_words(verdict),
+        when=words.stage_words(body),
         facts=words.job_facts(verdict.job),
+        lost=words.lost_words(body),
         mitigations=words.mitigations(body),
         mined=words.mined_words(verdict),
         model=words.model_words(verdict),
@@ -53,11 +55,19 @@ def page(verdict: Verdict) -> str:
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
+def environment() -> Environment:
+    """What the templates beside this file are filled with: every value escaped, `css` the style of all pages."""
+    made = Environment(
+        loader=PackageLoader("logtriage", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_harmless,
     )
-    environment.filters |= {
+    css = resources.files("logtriage.report").joinpath("page.css").read_text(encoding="utf-8")
+    made.globals["css"] = Markup(css)
+    made.filters |= {
         "action_words": words.action_words,
         "affected": _affected,
         "clock": words.clock,
@@ -76,8 +86,7 @@ def _template() -> Template:
         "restart_words": words.restart_words,
         "type_name": words.type_name,
     }
-    source = resources.files("logtriage.report").joinpath("verdict.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source)
+    return made
 
 
 def _harmless(value: Any) -> Any:

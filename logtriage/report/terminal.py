@@ -96,6 +96,8 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
     if facts:
         lines += _section("The job")
         lines += wrapped(" · ".join(facts))
+        lost = words.lost_words(body)
+        lines += wrapped(Text("Lost: ", style="dim").append(lost, style="not dim"), most=1) if lost else []
 
     notes = _notes(verdict, amount)
     if notes:
@@ -129,6 +131,9 @@ def _headline(verdict: Verdict, width: int, console: Console) -> list[Text]:
         named = body.culprits.ranks or body.culprits.hosts or body.culprits.gpus
         began = Text("Where: ", style="dim").append(where, style="bold" if named else "not dim")
         lines += _wrapped(began, "", "  ", width, 2, console)
+    if when := words.stage_words(body):
+        told = Text("When: ", style="dim").append(when, style="not dim")
+        lines += _wrapped(told, "", "  ", width, 1, console)
     return lines
 
 

@@ -321,6 +321,30 @@ def job_facts(job: Job) -> list[str]:
     return facts
 
 
+def stage_words(verdict: VerdictBody) -> str:
+    """`while saving, in or after iteration 1,200`; empty where the stage is not known."""
+    stage = verdict.stage
+    if stage is None:
+        return ""
+    words = "during start-up" if stage.name == "start-up" else f"while {stage.name}"
+    return words + (f", in or after iteration {stage.iteration:,}" if stage.iteration is not None else "")
+
+
+def lost_words(verdict: VerdictBody) -> str:
+    """What must be done again, and how long the job stood idle; empty where nothing is known to be lost."""
+    lost = verdict.lost
+    if lost is None:
+        return ""
+    amounts = [counted(lost.iterations, "iteration")] if lost.iterations is not None else []
+    amounts.append(duration(lost.seconds))
+    amounts += [f"{lost.gpu_hours:,.1f} GPU hours"] if lost.gpu_hours is not None else []
+    since = "since the last checkpoint"
+    if lost.since == "start":
+        since = "since the start: no checkpoint was seen"
+    idle = f"; idle for {duration(lost.idle_seconds)} of it" if (lost.idle_seconds or 0) >= 60 else ""
+    return f"{', '.join(amounts)} {since}{idle}"
+
+
 def mined_words(verdict: Verdict) -> str:
     mining = verdict.mining
     words = f"{counted(mining.files, 'file')}, {size(mining.bytes)}, {counted(mining.lines, 'line')}"

@@ -1,0 +1,137 @@
+"""In which stage and iteration the failure lies, and what it cost: work since the last checkpoint.
+
+FlashRecovery (2025) asks of a past incident how long the job stood idle; L4 (FSE'25) names stage and
+iteration.
+"""
+
+from __future__ import annotations
+
+import re
+
+from logtriage.diagnose.decision import Decision
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.findings import Findings
+from logtriage.localize.progress import Progress
+from logtriage.localize.scene import Sign
+from logtriage.localize.stages import Course, Moment, gather_course, moment
+from logtriage.model import Line, Raised, SourceRole
+from logtriage.report.document import Lost, StageOut, iso_time
+
+JOB_ROLES = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+
+
+def stage_and_loss(
+    findings: Findings, decision: Decision, ranks: int
+) -> tuple[StageOut | None, Lost | None]:
+    """Both are None of a job that went well; `ranks` is the job's size, 0 where it is not known."""
+    line = _onset(findings, decision)
+    if line is None or decision.outcome in ("completed", "running"):
+        return None, None
+    course = gather_course(findings.scene, findings.progress, findings.offsets)
+    candidate = next((each for each in findings.candidates if each.line == line), None)
+    time = _began(findings, decision, line, candidate)
+    at = moment(
+        course,
+        line,
+        time,
+        rank=findings.topology.rank(line),
+        raised=_raised(candidate),
+        failure_type=decision.failure_type,
+    )
+    stage = StageOut(
+        name=at.stage.value,
+        iteration=at.iteration,
+        why=at.why,
+        file=at.line.file if at.line else None,
+        line=at.line.number if at.line else None,
+    )
+    if decision.outcome == "slow":  # it goes on: nothing is lost but time
+        return stage, None
+    return stage, _lost(findings, course, at, time, ranks)
+
+
+def _onset(findings: Findings, decision: Decision) -> Line | None:
+    """The line by which the failure begins: of a cause the most telling, which weak earlier signs are not."""
+    slow = findings.slowness
+    if slow is not None and slow.failure_type == decision.failure_type and slow.since is not None:
+        return slow.since
+    if decision.evidence:
+        return decision.evidence[0].line
+    return decision.root.line if decision.root is not None else None
+
+
+_CLOCK = re.compile(r"\d:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
+
+
+def _began(
+    findings: Findings, decision: Decision, line: Line, candidate: Candidate | None
+) -> float | None:
+    """When the failure began, on the job's axis; an undated line only knows the time of the one before it."""
+    for each in (line, *(cited.line for cited in decision.evidence[1:])):
+        if _CLOCK.search(each.text[:120]) and each.time is not None:
+            known = next((other for other in findings.candidates if other.line == each), None)
+            return known.time if known is not None else findings.time(each)
+    return candidate.time if candidate is not None else findings.time(line)
+
+
+def _raised(candidate: Candidate | None) -> Raised | None:
+    if candidate is None or candidate.record is None or not candidate.record.raised:
+        return None
+    raised = candidate.record.raised
+    return next((each for each in raised if each.at == candidate.line), raised[0])
+
+
+def _lost(
+    findings: Findings, course: Course, at: Moment, began: float | None, ranks: int
+) -> Lost | None:
+    times = [
+        line.time
+        for reading in findings.scene.readings
+        if reading.source.role in JOB_ROLES
+        for line in reading.lines
+        if line.time is not None
+    ]
+    last = findings.progress.last_step
+    if not times or last is None:
+        return None
+    ended = max(times)
+    saved = _last_good_checkpoint(findings, began)
+    since = saved.line.time if saved is not None and saved.line.time is not None else min(times)
+    kept = _step_of(saved, course) if saved is not None else _first_step(findings.progress)
+    seconds = max(0.0, ended - since)
+    stepped = findings.progress.last_time
+    idle = max(0.0, ended - stepped) if stepped is not None else None
+    return Lost(
+        since="checkpoint" if saved is not None else "start",
+        since_time=iso_time(since),
+        last_good_iteration=at.iteration,
+        iterations=max(0, last.step - kept) if kept is not None else None,
+        seconds=round(seconds, 1),
+        gpu_hours=round(seconds * ranks / 3600, 2) if ranks else None,
+        idle_seconds=round(idle, 1) if idle is not None else None,
+        idle_gpu_hours=round(idle * ranks / 3600, 2) if idle is not None and ranks else None,
+    )
+
+
+def _last_good_checkpoint(findings: Findings, began: float | None) -> Sign | None:
+    """The last one that was saved before the failure began: what is saved of a NaN is NaN."""
+    return next(
+        (
+            each
+            for each in reversed(findings.progress.checkpoints)
+            if began is None or each.line.time is None or each.line.time <= began
+        ),
+        None,
+    )
+
+
+def _step_of(saved: Sign, course: Course) -> int | None:
+    said = saved.hit.capture("step")
+    if said is not None and said.isdigit():
+        return int(said)
+    return moment(course, saved.line, saved.line.time).iteration
+
+
+def _first_step(progress: Progress) -> int | None:
+    """Where the run began: no step before it was made in vain."""
+    return min((trace.points[0].step for trace in progress.traces), default=None)
