@@ -70,7 +70,7 @@ class Settings(BaseModel):
     slack_app_token: SecretStr = Field(default=SecretStr(""), description="xapp-…, for Socket Mode")
     slack_signing_secret: SecretStr = Field(default=SecretStr(""), description="for HTTP")
     slack_api_url: str = Field(default="", description="address of the Web API; empty: Slack's own")
-    slack_ask_users: Names = Field(default=(), description="ids of users who may ask; empty lists: everybody")
+    slack_ask_users: Names = Field(default=(), description="ids of users who may ask; none: everybody")
     slack_ask_groups: Names = Field(default=(), description="ids of user groups whose members may ask")
     slack_ask_channels: Names = Field(default=(), description="ids of channels where it answers; empty: all")
     slack_confirm_users: Names = Field(default=(), description="who may confirm; empty lists: all who may ask")
