@@ -56,7 +56,7 @@ def page(verdict: Verdict) -> str:
 
 @cache
 def environment() -> Environment:
-    """What the templates beside this file are filled with: every value escaped, `css` the style of all pages."""
+    """What fills the templates beside this file: every value is escaped; `css` is the style of all pages."""
     made = Environment(
         loader=PackageLoader("logtriage", "report"),
         autoescape=True,
