@@ -68,14 +68,17 @@ class Called:
 
 
 class Calls:
-    """Asks which lines may answer a rule; remembers what texts call, across pieces and files."""
+    """Asks which lines may answer a rule; remembers what texts call, across pieces and files.
+
+    `progress` are the rules that mark progress and neither cause nor symptom, by their place in the bank.
+    """
 
     def __init__(self, matcher: Matcher, databases: Sequence[Databases]) -> None:
         self._matcher = matcher
         self._databases = databases
         rules = matcher.bank.rules
         self._loud = frozenset(index for index, rule in enumerate(rules) if is_loud(rule))
-        self._marked = frozenset(
+        self.progress = frozenset(
             index for index, rule in enumerate(rules) if rule.marks is not None and not is_loud(rule)
         )
         self._suspect: dict[bytes, bool] = {}
@@ -84,7 +87,7 @@ class Calls:
 
     def marked(self, line: bytes) -> bool:
         """Whether a rule that marks progress may match this line."""
-        return not self._marked.isdisjoint(self.rules(line))
+        return not self.progress.isdisjoint(self.rules(line))
 
     def rules(self, line: bytes) -> tuple[int, ...]:
         """The rules whose keywords stand in this line, by their place in the bank."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.calls import MOST_REMEMBERED, Calls
@@ -92,11 +92,12 @@ class Scanner:
             counts[marked[code]] += lines.kinds[code].count
         for key, indices in named.items():
             indices.sort()
-            ends = summary.steps[key] = Ends[Seen](0, [], [])
-            for index in indices:
-                seen = (index + 1, int(lines.starts[index])), lines.line(index)[:STEP_BYTES]
-                ends.add(seen, STEPS_FIRST, STEPS_LAST)
-            ends.count = counts[key]
+            if len(indices) > STEPS_FIRST + STEPS_LAST:
+                indices = indices[:STEPS_FIRST] + indices[-STEPS_LAST:]
+            seen = [
+                ((index + 1, int(lines.starts[index])), lines.line(index)[:STEP_BYTES]) for index in indices
+            ]
+            summary.steps[key] = Ends(counts[key], seen[:STEPS_FIRST], seen[STEPS_FIRST:])
 
     def _alike(self, lines: Lines, indices: Sequence[int], summary: Summary) -> list[list[int]]:
         """The lines in groups that a rule answers alike: one by one, those of a storm by what they say.
@@ -143,15 +144,14 @@ class Scanner:
             for ends in summary.steps.values()
             for seen in (_few(ends.kept()) if one_rank else ends.kept())
         ):
-            for hit in self._match(line, where):
-                if hit.rule.marks is not None and not is_loud(hit.rule):
-                    summary.saw(hit, place)
+            for hit in self._match(line, where, self._calls.progress):
+                summary.saw(hit, place)
         summary.steps.clear()
         summary.keys = dict(sorted(summary.keys.items(), key=lambda item: item[1].first))
         return summary
 
-    def _match(self, line: bytes, where: SourceRole) -> list[Hit]:
-        return self._matcher.match_segments(segments(plain(line)), where)
+    def _match(self, line: bytes, where: SourceRole, among: Collection[int] | None = None) -> list[Hit]:
+        return self._matcher.match_segments(segments(plain(line)), where, among)
 
 
 def _few(seen: list[Seen]) -> list[Seen]:

@@ -8,7 +8,7 @@ pieces were read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -49,13 +49,13 @@ class Ends(Generic[_Item]):
             if len(self.last) > most_last:
                 del self.last[0]
 
-
-    def join(self, kept: Iterable[_Item], count: int, most_first: int, most_last: int) -> None:
+    def join(self, kept: Sequence[_Item], count: int, most_first: int, most_last: int) -> None:
         """Take up what another one, which follows, has kept of `count` items."""
-        whole = self.count + count
-        for item in kept:
-            self.add(item, most_first, most_last)
-        self.count = whole
+        missing = max(0, most_first - len(self.first))
+        self.first += kept[:missing]
+        self.last += kept[missing:]
+        del self.last[: max(0, len(self.last) - most_last)]
+        self.count += count
 
 
 @dataclass(slots=True)
@@ -102,10 +102,10 @@ class Summary:
                     key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample)
                 )
         for hit_key, sightings in later.hits.items():
-            places = map(shifted, sightings.kept())
+            places = [shifted(place) for place in sightings.kept()]
             self._sightings(hit_key).join(places, sightings.count, KEPT_FIRST, KEPT_LAST)
         for key, ends in later.steps.items():
-            seen = ((shifted(place), line) for place, line in ends.kept())
+            seen = [(shifted(place), line) for place, line in ends.kept()]
             self.steps.setdefault(key, Ends(0, [], [])).join(seen, ends.count, STEPS_FIRST, STEPS_LAST)
         self.left_out += later.left_out
         self.unmatched += later.unmatched

@@ -15,12 +15,16 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from logtriage.cache import cache_folder, keep, kept
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Role, Rule
 from logtriage.rulebank.wider import wider
+
+# Whose text makes expressions of rules: with another version of them, kept databases are not used.
+_MAKERS = ("blur.py", "wider.py")
 
 
 class PatternDatabase:
@@ -38,9 +42,31 @@ class PatternDatabase:
     def compiled(self) -> Any:
         import hyperscan
 
-        expressions = [wider(rule, on_blurs=self._on_blurs).encode() for rule in self._rules]
-        compiled = _compiled(expressions, self._name)
+        compiled = self._kept_or_made()
         compiled.scratch = hyperscan.Scratch(compiled)
+        return compiled
+
+    def _kept_or_made(self) -> Any:
+        import hyperscan
+
+        asked = [(rule.pattern, rule.keywords) for rule in self._rules]
+        makers = [Path(__file__).with_name(name).read_bytes() for name in _MAKERS]
+        made_of = repr((importlib.metadata.version("hyperscan"), makers, asked)).encode()
+        path = cache_folder() / f"{self._name}-{hashlib.sha256(made_of).hexdigest()[:12]}.hs"
+        try:
+            return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
+        except (OSError, ValueError, hyperscan.error):
+            pass
+        expressions = [wider(rule, on_blurs=self._on_blurs).encode() for rule in self._rules]
+        compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        flags = hyperscan.HS_FLAG_MULTILINE | hyperscan.HS_FLAG_PREFILTER | hyperscan.HS_FLAG_ALLOWEMPTY
+        compiled.compile(
+            expressions=expressions,
+            ids=list(range(len(expressions))),
+            elements=len(expressions),
+            flags=[flags] * len(expressions),
+        )
+        keep(path, hyperscan.dumpb(compiled))
         return compiled
 
     def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
@@ -99,24 +125,3 @@ def databases(bank: Bank) -> tuple[Databases, ...]:
         for name, rules in parts.items()
         if rules
     )
-
-
-def _compiled(expressions: Sequence[bytes], name: str) -> Any:
-    import hyperscan
-
-    made_of = repr((importlib.metadata.version("hyperscan"), expressions))
-    path = cache_folder() / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.hs"
-    try:
-        return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
-    except (OSError, ValueError, hyperscan.error):
-        pass
-    compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    flags = hyperscan.HS_FLAG_MULTILINE | hyperscan.HS_FLAG_PREFILTER | hyperscan.HS_FLAG_ALLOWEMPTY
-    compiled.compile(
-        expressions=expressions,
-        ids=list(range(len(expressions))),
-        elements=len(expressions),
-        flags=[flags] * len(expressions),
-    )
-    keep(path, hyperscan.dumpb(compiled))
-    return compiled

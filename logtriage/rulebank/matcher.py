@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,11 +77,14 @@ class Matcher:
             or not (lower[start - 1 : start].isalpha() or lower[stop : stop + 1].isalpha())
         }
 
-    def match(self, text: str, where: SourceRole | None = None) -> list[Hit]:
+    def match(
+        self, text: str, where: SourceRole | None = None, among: Collection[int] | None = None
+    ) -> list[Hit]:
         """The hits on one piece of text, strongest first, at most one for each rule.
 
         A line that a `voids` rule knows to be harmless keeps only its context and progress hits; a
-        rule that voids a phrase takes only the hits that overlap it.
+        rule that voids a phrase takes only the hits that overlap it. `among` are the only rules that are
+        asked (by their place in the bank); without those that void, all hits are kept.
         """
         found: list[Hit] = []
         spans: list[tuple[int, int]] = []
@@ -90,6 +93,8 @@ class Matcher:
         raw = text.encode("utf-8", "replace")
         for index in self.called(without_digits(text)):
             rule = self.bank.rules[index]
+            if among is not None and index not in among:
+                continue
             if rule.where and where is not None and where not in rule.where:
                 continue
             match: Any = pattern_of(rule.pattern).search(raw)
@@ -114,13 +119,15 @@ class Matcher:
         found.sort(key=lambda hit: (_STRENGTH_ORDER[hit.rule.strength], hit.rule.id))
         return found
 
-    def match_segments(self, parts: Sequence[str], where: SourceRole | None = None) -> list[Hit]:
+    def match_segments(
+        self, parts: Sequence[str], where: SourceRole | None = None, among: Collection[int] | None = None
+    ) -> list[Hit]:
         """The hits over all parts of one physical line, at most one for each rule and captures."""
         if len(parts) == 1:
-            return self.match(parts[0], where)
+            return self.match(parts[0], where, among)
         hits: dict[tuple[str, tuple[tuple[str, str], ...]], Hit] = {}
         for part in parts:
-            for hit in self.match(part, where):
+            for hit in self.match(part, where, among):
                 hits.setdefault((hit.rule.id, hit.captures), hit)
         return list(hits.values())
 
