@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from logtriage.report.document import Verdict, seconds_of
+from logtriage.report.document import Verdict
 
 LONGEST_JOB = 400 * 86_400.0  # seconds; times further apart than this are a broken clock, not a job
 HOUR = 3_600.0
@@ -67,12 +67,10 @@ def loss(job: TriagedJob) -> Loss | None:
     """
     verdict = job.verdict
     width, unit = (job.gpus, "GPUs") if job.gpus else (verdict.job.ranks, "ranks")
-    if not is_failure(verdict) or not width or job.started is None or job.ended is None:
+    if not is_failure(verdict) or not width:
         return None
-    since, told = job.started, "start"
-    saved = verdict.job.last_checkpoint
-    at = seconds_of(saved.time) if saved is not None else None
-    if at is not None and job.started <= at <= job.ended:
-        since, told = at, "checkpoint"
-    lost = seconds_run(since, job.ended)
-    return None if lost is None else Loss(width * lost / HOUR, unit, told)
+    lost = verdict.verdict.lost
+    if lost is not None and 0 < lost.seconds <= LONGEST_JOB:
+        return Loss(width * lost.seconds / HOUR, unit, lost.since)
+    ran = duration(job)  # where no step was reported, all of it was for nothing
+    return None if ran is None else Loss(width * ran / HOUR, unit, "start")

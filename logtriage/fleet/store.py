@@ -81,7 +81,7 @@ class FleetStore:
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
-        self._place = place
+        self.place = place
         self.scope = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
 
     def begin(self, now: float) -> Night:
@@ -93,7 +93,7 @@ class FleetStore:
             before = ended[-1] if ended else None
             if rows and rows[-1]["ended"] is None:
                 return Night(rows[-1]["id"], self.scope, rows[-1]["began"], before, True)
-            place = self._place.encode("utf-8", "backslashreplace").decode()
+            place = self.place.encode("utf-8", "backslashreplace").decode()
             made = connection.execute(
                 _nights.insert().values(scope=self.scope, place=place, began=now, ended=None)
             )

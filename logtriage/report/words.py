@@ -341,7 +341,8 @@ def lost_words(verdict: VerdictBody) -> str:
     since = "since the last checkpoint"
     if lost.since == "start":
         since = "since the start: no checkpoint was seen"
-    idle = f"; idle for {duration(lost.idle_seconds)} of it" if (lost.idle_seconds or 0) >= 60 else ""
+    idle_seconds = lost.idle_seconds or 0.0
+    idle = f"; idle for {duration(idle_seconds)} of it" if idle_seconds >= 60 else ""
     return f"{', '.join(amounts)} {since}{idle}"
 
 
@@ -353,4 +354,4 @@ def mined_words(verdict: Verdict) -> str:
         words += f" ({mining.novel_templates:,} new against earlier runs)"
     if mining.routine is not None:
         words += f", {percent(mining.routine.share)} routine"
-    return words + f" in {duration(verdict.timing.seconds)}"
+    return words + (f" in {duration(verdict.timing.seconds)}" if verdict.timing.seconds else "")

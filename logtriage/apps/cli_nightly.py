@@ -1,0 +1,218 @@
+"""`logtriage nightly`: every job that ended since the last run, and one digest of what they died of."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from logtriage.apps.console import answer, complain, progress_shown
+
+if TYPE_CHECKING:
+    from logtriage.fleet.night import Candidates, Finished, Triage
+    from logtriage.fleet.store import FleetStore, Night
+    from logtriage.fleet.supervision import Limits, Outcome, Task
+    from logtriage.settings import Settings
+
+NOT_ALL = 1  # something could not be triaged, or a source did not answer
+
+
+def nightly(
+    root: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ROOT]",
+            help="Folder of jobs, or a pattern such as /logs/{user}/{job_id}/; by default the sources of the "
+            "settings.",
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the site, Markdown, JSON lines and the text for chat here."),
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="7d|12h|DATE", help="Pass over jobs that ended before.")
+    ] = "",
+    settled: Annotated[
+        float, typer.Option(metavar="MINUTES", min=0, help="A job that wrote within these is still running.")
+    ] = 30,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once on this machine; by default one a core.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="local|ADDRESS", help="Or the scheduler of a Dask cluster: tcp://host:8786.")
+    ] = "local",
+    job_seconds: Annotated[float, typer.Option(min=0.1, help="Longest time for one job.")] = 1_800,
+    job_memory: Annotated[float, typer.Option(metavar="MIB", min=1, help="Most memory for one job.")] = 4_096,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no model.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")] = False,
+) -> None:
+    """Triage every job that ended since the last run, once, and tell what they died of.
+
+    Without --output the digest goes to standard output as Markdown. Exit status: 0 done, 1 something could
+    not be triaged, 3 no job is readable.
+    """
+    from logtriage.fleet.supervision import Limits
+    from logtriage.memory.ledger import LedgerFault
+    from logtriage.settings import load_settings
+
+    settings = load_settings()
+    oldest = _moment(since) if since else None
+    limits = Limits(job_seconds, int(job_memory * (1 << 20)), offline)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)  # told before hours of work
+    try:
+        with _triage(engine, workers or os.cpu_count() or 1, limits) as triage:
+            done = _night(settings, root, triage, settled * 60, oldest, output, quiet)
+    except LedgerFault as fault:
+        complain(str(fault))
+        raise typer.Exit(1) from None
+    if not quiet:
+        _tell(done)
+    if done.poisoned or done.faults:
+        raise typer.Exit(NOT_ALL)
+
+
+def _night(
+    settings: Settings,
+    root: str,
+    triage: Triage,
+    settled_seconds: float,
+    oldest: float | None,
+    output: Path | None,
+    quiet: bool,
+) -> Finished:
+    from logtriage.fleet.night import run_night
+    from logtriage.fleet.publication import markdown, publish, without_secrets
+    from logtriage.fleet.store import open_store
+
+    place = root if "{" in root or not root else str(Path(root).absolute())
+    store = open_store(settings.database_url, settings.data_dir, place or "the configured sources")
+    with _alone(settings.data_dir, store), _progress(quiet) as progress:
+        night = store.begin(time.time())
+        done = run_night(
+            store,
+            night,
+            _candidates(settings, root, night, oldest),
+            triage,
+            settled_seconds=settled_seconds,
+            oldest=oldest,
+            data_dir=None if settings.no_history else settings.data_dir,
+            progress=progress,
+        )
+        if output is None:
+            answer(markdown(without_secrets(done.digest)))
+        else:
+            publish(done.digest, output)
+        store.end(night, time.time())
+    return done
+
+
+def _candidates(settings: Settings, root: str, night: Night, oldest: float | None) -> Candidates:
+    from logtriage.fleet.night import in_folder, in_sources, since_last
+    from logtriage.sources.job import JobSource
+
+    if root and "{" not in root:
+        return in_folder(Path(root).absolute())
+    sources: Sequence[JobSource]
+    if root:
+        from pydantic import ValidationError
+
+        from logtriage.sources.folders import Folders
+
+        try:
+            sources = [Folders(patterns=(root,))]
+        except ValidationError as fault:
+            raise typer.BadParameter(f"ROOT: {fault.errors()[0]['msg']}") from None
+    else:
+        from logtriage.sources.lookup import NO_SOURCE, configured_sources
+
+        sources = configured_sources(settings)
+        if not sources:
+            raise typer.BadParameter(f"no ROOT, and {NO_SOURCE}")
+    return in_sources(sources, oldest if oldest is not None else since_last(night))
+
+
+@contextmanager
+def _triage(engine: str, workers: int, limits: Limits) -> Iterator[Triage]:
+    """Who does the work."""
+    if engine != "local":
+        from logtriage.fleet.cluster import ClusterFault, triaged_on
+
+        try:
+            with triaged_on(engine, limits) as triage:
+                yield triage
+        except ClusterFault as fault:
+            complain(str(fault))
+            raise typer.Exit(1) from None
+        return
+    from logtriage.fleet.workers import triaged_here
+
+    def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
+        return triaged_here(tasks, limits, workers)
+
+    yield here
+
+
+@contextmanager
+def _alone(data_dir: Path, store: FleetStore) -> Iterator[None]:
+    """Two nights at once over one place would do everything twice."""
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data_dir / f"nightly-{store.scope[:16]}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            complain(f"a night over {store.place} is under way already")
+            raise typer.Exit(1) from None
+        yield
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on a terminal; elsewhere, in the log of a timer, a line now and then."""
+    with progress_shown(quiet) as bar:
+        if bar is not None or quiet or sys.stderr is None:
+            yield bar
+            return
+        last = time.monotonic()
+
+        def tell(job: str, done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 60 or done == total:
+                last = time.monotonic()
+                complain(f"{done} of {total} jobs are triaged")
+
+        yield tell
+
+
+def _tell(done: Finished) -> None:
+    digest = done.digest
+    for each in digest.untriaged[:20]:
+        complain(f"warning: {each.key}: {each.status}: {each.reason}")
+    for note in digest.notes:
+        complain(f"warning: {note}")
+    complain(
+        f"{done.read} jobs were read, {len(digest.tonight)} are in the digest, "
+        f"{len(digest.running)} are still running"
+    )
+
+
+def _moment(text: str) -> float:
+    """Seconds since 1970 of `7d`, `12h`, or a date or time in ISO 8601 (UTC where it names no zone)."""
+    from datetime import UTC, datetime
+
+    if found := re.fullmatch(r"(\d{1,5})([dh])", text.strip()):
+        return time.time() - int(found[1]) * (86_400 if found[2] == "d" else 3_600)
+    try:
+        given = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise typer.BadParameter(f"--since: {text!r} is no time; write 7d, 12h or 2026-01-31") from None
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,252 @@
+"""A digest as people and programs read it: Markdown, an HTML site, JSON lines, a text for chat.
+
+Log text is hostile: each form escapes every value by itself, after what a terminal or browser would obey was
+made visible, and after secrets were replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from logtriage.fleet.digest import WINDOW_DAYS, Digest, page_name
+from logtriage.fleet.incidents import Incident, signature
+from logtriage.fleet.jobs import TriagedJob, loss
+from logtriage.fleet.reliability import Day
+from logtriage.report import html, words
+from logtriage.report.document import Timing, iso_time
+from logtriage.report.redacted import redacted
+from logtriage.report.visible import prose, visible
+
+MOST_ROWS = 50  # of a table
+MOST_JOBS = 200
+MOST_TOLD = 5  # of each kind in a text for chat
+BAR_HEIGHT = 76  # of the busiest day, in the units of the page's drawing
+_BARS = "▁▂▃▄▅▆▇█"
+# What could be markup: of underscores those at the edge of a word, of dashes and the like those at the start.
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|~@&!]|\b_\b|(?<!\w)_|_(?!\w)|^[-+#=>]|(?<=:)/|(?<=www)\.)")
+
+
+def publish(digest: Digest, folder: Path) -> None:
+    """Write index.html, incidents.html, jobs/*.html, digest.md, jobs.jsonl and chat.txt below a folder.
+
+    Pages of jobs that are there already are written anew only where the verdict is of this night. Raises
+    OSError.
+    """
+    (folder / "jobs").mkdir(parents=True, exist_ok=True)
+    shown = without_secrets(digest)
+    by_key = {job.key: job for incident in shown.incidents for job in incident.jobs}
+    by_key |= {job.key: job for chain in shown.chains for job in chain.jobs}
+    by_key |= {job.key: job for job in shown.tonight}
+    for job in by_key.values():
+        target = folder / "jobs" / page_name(job)
+        if job.night == digest.night or not target.exists():
+            _write(target, html.page(job.verdict.model_copy(update={"timing": Timing()})))
+    _write(folder / "digest.md", markdown(shown))
+    _write(folder / "jobs.jsonl", "".join(json_lines(shown)))
+    _write(folder / "chat.txt", chat(shown))
+    _write(folder / "incidents.html", _filled("incidents.html.j2", shown))
+    _write(folder / "index.html", _filled("digest.html.j2", shown))
+
+
+def without_secrets(digest: Digest) -> Digest:
+    """The digest with every verdict as it may leave the machine."""
+    clean: dict[str, TriagedJob] = {}
+
+    def cleaned(job: TriagedJob) -> TriagedJob:
+        if job.key not in clean:
+            clean[job.key] = replace(job, verdict=redacted(job.verdict))
+        return clean[job.key]
+
+    return replace(
+        digest,
+        tonight=tuple(map(cleaned, digest.tonight)),
+        unknowns=tuple(map(cleaned, digest.unknowns)),
+        incidents=tuple(
+            replace(
+                each, jobs=tuple(map(cleaned, each.jobs)), title=cleaned(each.jobs[-1]).verdict.verdict.title
+            )
+            for each in digest.incidents
+        ),
+        chains=tuple(replace(each, jobs=tuple(map(cleaned, each.jobs))) for each in digest.chains),
+    )
+
+
+def _write(target: Path, text: str) -> None:
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8", errors="replace")
+    part.replace(target)
+
+
+def headline(digest: Digest) -> str:
+    failed = len(digest.failed)
+    told = f"{words.counted(failed, 'job')} failed" if failed else "No job failed"
+    if digest.lemons:
+        return f"{told}; {words.counted(len(digest.lemons), 'host')} to take out"
+    return told
+
+
+# --- the forms -----------------------------------------------------------------------------------------
+
+
+def markdown(digest: Digest) -> str:
+    """GitHub-flavoured Markdown; every value is text, none of it markup."""
+    text = _filled("digest.md.j2", digest)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def json_lines(digest: Digest) -> Iterator[str]:
+    """One JSON object a line for each job of the night, triaged or not, in order of the keys."""
+    lines = {job.key: _entry(job) for job in digest.tonight}
+    for each in digest.untriaged:
+        lines[each.key] = {"job": each.key, "status": each.status, "reason": each.reason}
+    for key in sorted(lines):
+        yield json.dumps(lines[key], ensure_ascii=True) + "\n"
+
+
+def _entry(job: TriagedJob) -> dict[str, Any]:
+    body, lost, told = job.verdict.verdict, loss(job), signature(job.verdict)
+    return {
+        "job": job.key,
+        "status": "triaged",
+        "id": job.verdict.id,
+        "name": job.name,
+        "user": job.user,
+        "failure_type": body.failure_type,
+        "class": body.failure_class,
+        "title": body.title,
+        "confidence": body.confidence,
+        "outcome": job.verdict.job.outcome,
+        "started": iso_time(job.started),
+        "ended": iso_time(job.ended),
+        "ranks": job.verdict.job.ranks,
+        "gpus": job.gpus,
+        "nodes": list(job.nodes),
+        "culprits": {"ranks": list(body.culprits.ranks), "hosts": list(body.culprits.hosts)},
+        "action": body.action,
+        "exclude_hosts": list(body.restart.exclude_hosts),
+        "lost": lost and {"hours": round(lost.hours, 3), "of": lost.unit, "since": lost.since},
+        "incident": {"template": told.template, "hosts": list(told.hosts)},
+        "page": f"jobs/{page_name(job)}",
+    }
+
+
+def chat(digest: Digest) -> str:
+    """A short text in Slack's mrkdwn: nothing in it mentions, calls or links anybody."""
+    lines = [f"*{_mrkdwn(headline(digest))}* ({_mrkdwn(digest.place)}, {digest.date})"]
+    if digest.lost.parts:
+        lines.append(f"Lost: {digest.lost.hours:,.1f} GPU-hours")
+    for host in digest.lemons[:MOST_TOLD]:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in host.kinds)
+        told = f"{words.counted(host.faults, 'machine fault')} in {words.counted(host.jobs, 'job')}"
+        lines.append(f"• take out *{_mrkdwn(host.host)}*: {told} ({_mrkdwn(kinds)})")
+    for name, rows in (("new", digest.new_incidents), ("again", digest.recurring)):
+        for incident in rows[:MOST_TOLD]:
+            where = f" on {_mrkdwn(words.listed(incident.hosts, 3))}" if incident.hosts else ""
+            count = words.counted(incident.tonight, "job")
+            lines.append(f"• {name}: {_mrkdwn(incident.title)}: {count}{where}")
+        if len(rows) > MOST_TOLD:
+            lines.append(f"• {name}: {len(rows) - MOST_TOLD} more")
+    if person := len(digest.unknowns) + len(digest.untriaged):
+        lines.append(f"• {words.counted(person, 'job')} for a person to look at")
+    return "\n".join(lines) + "\n"
+
+
+def _mrkdwn(text: str) -> str:
+    escaped = visible(text, 200).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([*_~`])", "\u200b\\1", escaped)  # a zero-width space keeps them from being markup
+
+
+# --- what the templates are filled with ----------------------------------------------------------------
+
+
+class _Bar(NamedTuple):
+    day: Day
+    jobs: float
+    failed: float
+
+
+def _filled(template: str, digest: Digest) -> str:
+    environment = _markdown_environment() if template.endswith(".md.j2") else _html_environment()
+    scale = BAR_HEIGHT / (max((day.jobs for day in digest.trend), default=0) or 1)
+    return environment.get_template(template).render(
+        digest=digest,
+        headline=headline(digest),
+        reliable=reliable(digest),
+        bars=[_Bar(day, round(scale * day.jobs, 2), round(scale * day.failed, 2)) for day in digest.trend],
+        sparkline=Markup(_sparkline([day.failed for day in digest.trend])),
+        most=MOST_ROWS,
+        most_jobs=MOST_JOBS,
+        window=WINDOW_DAYS,
+    )
+
+
+@cache
+def _html_environment() -> Environment:
+    return _with_filters(html.environment().overlay())
+
+
+@cache
+def _markdown_environment() -> Environment:
+    return _with_filters(html.environment().overlay(autoescape=False, finalize=_as_markdown))
+
+
+def _with_filters(environment: Environment) -> Environment:
+    ours: dict[str, Callable[..., Any]] = {
+        "anchor": _anchor,
+        "hours": lambda number: f"{number:,.1f}",
+        "listed": lambda names: words.listed(names, 6),
+        "moment": lambda seconds: words.clock(iso_time(seconds)),
+        "page_name": page_name,
+        "where": words.where_words,
+    }
+    environment.filters = {**environment.filters, **ours}
+    return environment
+
+
+def _as_markdown(value: Any) -> Any:
+    """Text with everything escaped that could be markup; numbers and what a macro made stay."""
+    return _MARKDOWN.sub(r"\\\1", visible(prose(value), 400)) if type(value) is str else value
+
+
+def _anchor(incident: Incident) -> str:
+    told = incident.signature
+    text = "\0".join((told.failure_type, told.template, *told.hosts))
+    return "i-" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _sparkline(counts: list[int]) -> str:
+    most = max(counts, default=0) or 1
+    return "".join(_BARS[round(count / most * (len(_BARS) - 1))] for count in counts)
+
+
+def reliable(digest: Digest) -> list[str]:
+    """The figures of reliability as sentences."""
+    known = digest.reliability
+    told = [
+        f"{known.measured:,} of {words.counted(known.jobs, 'job')} in {WINDOW_DAYS} days have times and a "
+        f"size: {known.gpu_hours:,.1f} GPU-hours (ranks where GPUs are unknown), "
+        f"{known.node_hours:,.1f} node-hours"
+    ]
+    between = known.gpu_hours_between_failures
+    if between is not None:
+        told.append(f"{between:,.1f} GPU-hours between failures of any kind ({words.counted(known.failures, 'failure')})")
+    rate, bounds = known.machine_failures_per_1000_node_days, known.bounds_per_1000_node_days
+    if rate is not None and bounds is not None:
+        told.append(
+            f"{words.counted(known.machine_failures, 'failure')} by a fault of one machine: {rate:,.2f} in 1,000 node-days "
+            f"(95 % between {bounds[0]:,.2f} and {bounds[1]:,.2f})"
+        )
+    if known.machine_failures and known.node_hours:
+        told.append(f"{known.node_hours / known.machine_failures:,.1f} node-hours between faults of machines")
+    return told
