@@ -45,4 +45,5 @@ def outcome(lesson: Lesson) -> tuple[str, str]:
     )
     if rule is None:
         return said, visible(lesson.why, 400)
-    return said, "has a say from now on" if lesson.state == "active" else f"on trial: {visible(lesson.why, 400)}"
+    on_trial = f"on trial: {visible(lesson.why, 400)}"
+    return said, "has a say from now on" if lesson.state == "active" else on_trial

@@ -1,0 +1,219 @@
+"""Triages in processes of their own: a few side by side; the others wait, and are told how many are before.
+
+A process that the system ends (out of memory) takes down those that run beside it: each of them is tried once
+more, alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import multiprocessing
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from logtriage.memory.verdicts import keep
+from logtriage.report.document import Verdict
+from logtriage.settings import Settings
+from logtriage.sources.job import KnownJob
+
+COLLECTED = "collected"  # folder of what sources fetched, such as the logs of pods
+COLLECTED_KEPT = 14 * 86_400.0  # seconds
+MUCH_TOO_LONG = 120.0  # seconds after which a triage that was told to end is ended
+_SPAWN = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
+
+T = TypeVar("T")
+
+
+class TooMany(Exception):
+    """So many jobs wait already that this one is not taken; the message says how many."""
+
+
+class Lost(Exception):
+    """The process of a triage was ended, twice; the message says what to look for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict that was kept, the paths it stands on, and what could not be fetched."""
+
+    verdict: Verdict
+    paths: tuple[str, ...]
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A triage that was ordered: its result to come, and how many were before it when it was ordered."""
+
+    result: asyncio.Task[Judged]
+    ahead: int
+
+
+@dataclass(slots=True)
+class Triages:
+    """The processes, and who waits for them. Used from one event loop."""
+
+    settings: Settings
+    _pool: ProcessPoolExecutor | None = None
+    _lessons: ProcessPoolExecutor | None = None
+    _running: int = 0
+    _waiting: int = 0
+    _slots: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
+    _under_way: dict[tuple[str, ...], Ticket] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.settings.slack_triages)
+
+    def of_job(self, job: KnownJob) -> Ticket:
+        """Fetch a job's logs and judge them, without a model. Who asks for it meanwhile shares the result.
+
+        Raises TooMany. The result raises NothingReadable, SourceFault, Lost.
+        """
+        return self._ordered((job.source, job.id), fetched_and_judged, job, self.settings)
+
+    def with_model(self, paths: tuple[str, ...]) -> Ticket:
+        """Judge once more, with the model that is configured. Raises as `of_job`."""
+        return self._ordered(("", *paths), judged, paths, self.settings, (), False)
+
+    def _ordered(self, key: tuple[str, ...], call: Callable[..., Judged], *arguments: Any) -> Ticket:
+        known = self._under_way.get(key)
+        if known is not None:
+            return known
+        ahead = max(0, self._running + self._waiting - self.settings.slack_triages + 1)
+        if self._waiting >= self.settings.slack_waiting:
+            raise TooMany(f"{self._waiting} jobs wait to be triaged already; ask again in some minutes")
+        ticket = Ticket(asyncio.create_task(self._in_turn(call, *arguments)), ahead)
+        self._under_way[key] = ticket
+        ticket.result.add_done_callback(lambda task: self._ended(key, task))
+        return ticket
+
+    def _ended(self, key: tuple[str, ...], task: asyncio.Task[Judged]) -> None:
+        self._under_way.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # told to whoever waits; nobody may wait any more
+
+    async def _in_turn(self, call: Callable[..., Judged], *arguments: Any) -> Judged:
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        try:
+            return await self._alive(call, *arguments)
+        finally:
+            self._running -= 1
+            self._slots.release()
+
+    async def _alive(self, call: Callable[..., Judged], *arguments: Any) -> Judged:
+        loop = asyncio.get_running_loop()
+        limit = self.settings.slack_seconds + MUCH_TOO_LONG + self.settings.llm_seconds
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.settings.slack_triages, _SPAWN)
+        pool = self._pool
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(pool, call, *arguments), limit)
+        except BrokenProcessPool:
+            self._forget(pool)
+        except TimeoutError:
+            self._forget(pool)
+            raise Lost(f"it did not end within {limit:.0f} s: does its file system hang?") from None
+        alone = ProcessPoolExecutor(1, _SPAWN)
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(alone, call, *arguments), limit)
+        except BrokenProcessPool:
+            raise Lost("its process was ended, most likely by the system for want of memory") from None
+        except TimeoutError:
+            raise Lost(f"it did not end within {limit:.0f} s: does its file system hang?") from None
+        finally:
+            _ended_at_once(alone)
+
+    def _forget(self, pool: ProcessPoolExecutor) -> None:
+        if self._pool is pool:
+            self._pool = None
+        _ended_at_once(pool)
+
+    async def lesson(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Learn from a person's word, in a process of its own: it does not wait for triages.
+
+        Raises what `call` raises, and Lost.
+        """
+        if self._lessons is None:
+            self._lessons = ProcessPoolExecutor(1, _SPAWN)
+        pool = self._lessons
+        work: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call, *arguments)
+        try:
+            return await work
+        except BrokenProcessPool:
+            if self._lessons is pool:
+                self._lessons = None
+            raise Lost("its process was ended; what was said is in the ledger") from None
+
+    def close(self) -> None:
+        """End all processes at once."""
+        for pool in (self._pool, self._lessons):
+            if pool is not None:
+                _ended_at_once(pool)
+
+
+def _ended_at_once(pool: ProcessPoolExecutor) -> None:
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        with contextlib.suppress(OSError, ValueError):
+            process.terminate()
+
+
+# What follows runs in the processes.
+
+
+def fetched_and_judged(job: KnownJob, settings: Settings) -> Judged:
+    """Fetch a job's logs from its sources and judge them by rules. Raises SourceFault, NothingReadable."""
+    from logtriage.sources.lookup import collect, configured_sources
+
+    collected = settings.data_dir / COLLECTED
+    _prune(collected)
+    name = hashlib.sha256(f"{job.source}\n{job.id}".encode()).hexdigest()[:16]
+    folder = collected / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        found = collect(job, configured_sources(settings), folder)
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # where nothing was fetched
+    return judged(found.paths, settings, found.missed, True)
+
+
+def judged(
+    paths: tuple[str, ...], settings: Settings, missed: tuple[str, ...] = (), offline: bool = True
+) -> Judged:
+    """Judge what lies at paths, and keep the verdict. Raises NothingReadable."""
+    from logtriage import pipeline
+
+    enough = threading.Event()
+    timer = threading.Timer(settings.slack_seconds, enough.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        verdict = pipeline.triage(list(paths), settings=settings, offline=offline, enough=enough)
+    finally:
+        timer.cancel()
+    keep(verdict, paths, settings.data_dir)
+    return Judged(verdict, paths, missed)
+
+
+def _prune(collected: Path) -> None:
+    oldest = time.time() - COLLECTED_KEPT
+    with contextlib.suppress(OSError):
+        for folder in collected.iterdir():
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
