@@ -240,11 +240,13 @@ def reliable(digest: Digest) -> list[str]:
     ]
     between = known.gpu_hours_between_failures
     if between is not None:
-        told.append(f"{between:,.1f} GPU-hours between failures of any kind ({words.counted(known.failures, 'failure')})")
+        count = words.counted(known.failures, "failure")
+        told.append(f"{between:,.1f} GPU-hours between failures of any kind ({count})")
     rate, bounds = known.machine_failures_per_1000_node_days, known.bounds_per_1000_node_days
     if rate is not None and bounds is not None:
+        count = words.counted(known.machine_failures, "failure")
         told.append(
-            f"{words.counted(known.machine_failures, 'failure')} by a fault of one machine: {rate:,.2f} in 1,000 node-days "
+            f"{count} by a fault of one machine: {rate:,.2f} in 1,000 node-days "
             f"(95 % between {bounds[0]:,.2f} and {bounds[1]:,.2f})"
         )
     if known.machine_failures and known.node_hours:
