@@ -14,6 +14,8 @@ Figures, each the share of the corpora that it applies to:
   ranks       the ranks blamed are exactly the culprits (where the truth names some)
   evidence    one of the first three cited lines is one that the truth names
   indicated   one of those lines is among the indications
+  stage       the stage is the one in which the fault strikes
+  iteration   the iteration is that of the fault, or its neighbour: it lies in that one or the next
   nobody      no host is blamed (where the truth names neither rank nor host)
   f1          of `indications` against all lines that the fault wrote, which the message texts of the
               generator's vocabulary tell; texts that it also writes in healthy runs count on neither side
@@ -41,7 +43,10 @@ import yaml
 from logtriage.pipeline import triage
 from logtriage.report.document import Verdict
 
-FIGURES = ("type", "host", "ranks", "evidence", "indicated", "nobody", "precision", "recall", "f1")
+JUDGED = ("type", "host", "ranks", "evidence", "indicated", "nobody", "stage", "iteration")
+FIGURES = (*JUDGED, "precision", "recall", "f1")
+# Faults that strike elsewhere than among the iterations.
+STAGES = {"ckpt_corrupt": "loading", "disk_full": "saving", "mixed": "saving"}
 _HARMLESS = ("common_", "pool", "specials", "dmesg_", "ctl_", "events_", "init", "job_head")
 PLACE = re.compile(r"\$\{(\w+)(?::[^}]*)?\}")
 
@@ -185,6 +190,19 @@ def score(verdict: Verdict, truth: dict[str, Any], logs: Path, wording: Wording)
     return row
 
 
+def in_time(verdict: Verdict, truth: dict[str, Any], stage: str, iteration: int) -> dict[str, Any]:
+    """Stage and iteration; of a job that went well there are none."""
+    at = verdict.verdict.stage
+    if truth["failure_type"].startswith("none."):
+        return {"stage": at is None}
+    return {
+        "stage": at is not None and at.name == stage,
+        "iteration": at is not None and at.iteration is not None and abs(at.iteration - iteration) <= 1,
+        "got_stage": at.name if at else None,
+        "off_by": at.iteration - iteration if at and at.iteration is not None else None,
+    }
+
+
 def _speaks_of(cited: Any, ranks: Iterable[int]) -> bool:
     named = re.findall(r"(?i)(?:\brank|\br)[ =:\"]*(\d+)", cited.text)
     return bool({cited.rank, *map(int, named)} & set(ranks)) and re.search(r"\d\.\d", cited.text) is not None
@@ -254,13 +272,14 @@ def main() -> None:
             for fault in faults:
                 row = one(options, vocabulary, framework, fault, seed)
                 rows.append(row)
-                wrong = [name for name in FIGURES[:6] if row.get(name) is False]
+                wrong = [name for name in JUDGED if row.get(name) is False]
                 if options.verbose or wrong or row.get("f1", 1.0) < 0.9:
                     told = " ".join(f"{name}=NO" for name in wrong)
                     print(
                         f"{seed} {framework:11}{fault:26}{row['got']:26}{row['confidence']:<5} "
                         f"f1 {row.get('f1', float('nan')):.2f} {told} {row['got_ranks'][:9]} "
-                        f"{row['got_hosts'][:3]}",
+                        f"{row['got_hosts'][:3]} {row.get('got_stage')} {row.get('off_by')} "
+                        f"{row['seconds']}s",
                         flush=True,
                     )
     shown = [*table(rows, "fault"), "", *table(rows, "framework")]
@@ -293,6 +312,8 @@ def one(
         seconds = time.perf_counter() - started
         truth = yaml.safe_load((folder / "truth.yaml").read_text(encoding="utf-8"))
         row = score(verdict, truth, folder / "logs", Wording(vocabulary, framework, fault))
+        told = json.loads((folder / "generator.json").read_text(encoding="utf-8"))
+        row |= in_time(verdict, truth, STAGES.get(fault, "iterating"), told["fault_iteration"])
         if not options.work:
             shutil.rmtree(folder)
     return {"fault": fault, "framework": framework, "seed": seed, "seconds": round(seconds, 2)} | row

@@ -24,6 +24,10 @@ class SourceRole(StrEnum):
     ENVIRONMENT = "environment"  # pip freeze, env, sysctl, configuration: not a log
 
 
+# Who writes the job's own output; all others tell of machines and controllers.
+JOB_ROLES = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+
+
 class Level(StrEnum):
     DEBUG = "debug"
     INFO = "info"

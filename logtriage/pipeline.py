@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logtriage.diagnose.dossier import compose
+from logtriage.diagnose.novel import novelty, with_novel_lines
 from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import recalled, with_memory
@@ -83,7 +84,8 @@ def triage(
     )
     clock.lap("pass")
     mined = catalogue(inventory.sources, passed.summaries)
-    healthy = [_mined(folder, matcher, workers, rules) for folder in history]
+    earlier = [_earlier(folder, matcher, workers, rules) for folder in history]
+    healthy = [mined_then for mined_then, _ in earlier]
     novel = _novel(mined, healthy) if healthy else None
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
@@ -94,6 +96,9 @@ def triage(
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
     recalls = recalled(findings, decision, matcher, settings) if learned is None else ()
     decision = with_memory(decision, recalls)
+    usual = frozenset[bytes]().union(*(kinds for _, kinds in earlier)) if earlier else None
+    novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
+    decision = with_novel_lines(findings, decision, novelties)
     clock.lap("decision")
     routine = _routine(findings, mined, healthy, matcher, data_dir)
     consulted = None
@@ -125,6 +130,7 @@ def triage(
         ),
         catalogue=mined,
         novel=novel,
+        novelty=novelties,
         trial=trial_sightings(data_dir, passed.summaries),
         bank=bank,
         seconds=time.perf_counter() - started,
@@ -211,12 +217,14 @@ def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:
     return catalogue(inventory.sources, passed.summaries).rows
 
 
-def _mined(
+def _earlier(
     folder: str | Path, matcher: Matcher, workers: int | None, rules: Sequence[Path]
-) -> Catalogue:
+) -> tuple[Catalogue, frozenset[bytes]]:
+    """The templates of an earlier run, and the kinds of its lines."""
     inventory = discover(folder)
     passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
-    return catalogue(inventory.sources, passed.summaries)
+    kinds = frozenset(key for summary in passed.summaries for key in summary.keys)
+    return catalogue(inventory.sources, passed.summaries), kinds
 
 
 def _novel(mined: Catalogue, earlier: Sequence[Catalogue]) -> int:

@@ -384,7 +384,6 @@ def test_a_panic_on_a_short_console_names_its_host(tmp_path: Path) -> None:
     assert (verdict.verdict.failure_type, verdict.verdict.culprits.hosts) == ("host.node_lost", ("node-b",))
 
 
-@pytest.mark.xfail(strict=True, reason="one throttling record of a CPU outweighs regular steps")
 def test_one_throttling_record_makes_no_healthy_job_slow(tmp_path: Path) -> None:
     record = "[Sat Jan 31 08:00:10 2026] CPU3: Core temperature above threshold, cpu clock throttled\n"
     verdict = judged(

@@ -14,28 +14,24 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
 from logtriage.localize.stages import Course, Moment, gather_course, moment
-from logtriage.model import Line, Raised, SourceRole
+from logtriage.model import JOB_ROLES, Line, Raised
 from logtriage.report.document import Lost, StageOut, iso_time
-
-JOB_ROLES = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
 
 
 def stage_and_loss(
     findings: Findings, decision: Decision, ranks: int
 ) -> tuple[StageOut | None, Lost | None]:
     """Both are None of a job that went well; `ranks` is the job's size, 0 where it is not known."""
-    line = _onset(findings, decision)
+    line, time = onset(findings, decision)
     if line is None or decision.outcome in ("completed", "running"):
         return None, None
     course = gather_course(findings.scene, findings.progress, findings.offsets)
-    candidate = next((each for each in findings.candidates if each.line == line), None)
-    time = _began(findings, decision, line, candidate)
     at = moment(
         course,
         line,
         time,
         rank=findings.topology.rank(line),
-        raised=_raised(candidate),
+        raised=_raised(_candidate(findings, line)),
         failure_type=decision.failure_type,
     )
     stage = StageOut(
@@ -50,28 +46,36 @@ def stage_and_loss(
     return stage, _lost(findings, course, at, time, ranks)
 
 
-def _onset(findings: Findings, decision: Decision) -> Line | None:
-    """The line by which the failure begins: of a cause the most telling, which weak earlier signs are not."""
-    slow = findings.slowness
-    if slow is not None and slow.failure_type == decision.failure_type and slow.since is not None:
-        return slow.since
-    if decision.evidence:
-        return decision.evidence[0].line
-    return decision.root.line if decision.root is not None else None
-
-
 _CLOCK = re.compile(r"\d:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
 
 
-def _began(
-    findings: Findings, decision: Decision, line: Line, candidate: Candidate | None
-) -> float | None:
-    """When the failure began, on the job's axis; an undated line only knows the time of the one before it."""
-    for each in (line, *(cited.line for cited in decision.evidence[1:])):
+def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | None]:
+    """The line by which the failure begins, and when that was, on the job's axis.
+
+    Of a cause it is the most telling one: weak earlier signs are not where it began. An undated line only
+    knows the time of the one before it, so another cited line may tell the time.
+    """
+    slow = findings.slowness
+    if slow is not None and slow.failure_type == decision.failure_type and slow.since is not None:
+        return slow.since, findings.time(slow.since)
+    cited = [each.line for each in decision.evidence]
+    if not cited:
+        root = decision.root
+        return (root.line, root.time) if root is not None else (None, None)
+    for each in cited:
         if _CLOCK.search(each.text[:120]) and each.time is not None:
-            known = next((other for other in findings.candidates if other.line == each), None)
-            return known.time if known is not None else findings.time(each)
-    return candidate.time if candidate is not None else findings.time(line)
+            return cited[0], _time(findings, each)
+    return cited[0], _time(findings, cited[0])
+
+
+def _time(findings: Findings, line: Line) -> float | None:
+    """A candidate knows better than its line: undated last words come after the last step."""
+    known = _candidate(findings, line)
+    return known.time if known is not None else findings.time(line)
+
+
+def _candidate(findings: Findings, line: Line) -> Candidate | None:
+    return next((each for each in findings.candidates if each.line == line), None)
 
 
 def _raised(candidate: Candidate | None) -> Raised | None:

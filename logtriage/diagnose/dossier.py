@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import logtriage
 from logtriage.diagnose.advice import mitigations, restart
 from logtriage.diagnose.citation import cite
-from logtriage.diagnose.course import JOB_ROLES, stage_and_loss
+from logtriage.diagnose.course import stage_and_loss
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.indications import indications
+from logtriage.diagnose.novel import Novelty
 from logtriage.diagnose.story import attempts, chain, summary, timeline
 from logtriage.intake.folder import Inventory
 from logtriage.localize.candidates import Candidate
@@ -20,7 +21,7 @@ from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.joined import Survey
 from logtriage.mining.summary import Summary
-from logtriage.model import Unreadable
+from logtriage.model import JOB_ROLES, Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,
     Alternative,
@@ -57,6 +58,7 @@ def compose(
     unreadable: Sequence[Unreadable],
     catalogue: Catalogue,
     novel: int | None,
+    novelty: Novelty,
     trial: dict[str, int],
     bank: Bank,
     seconds: float,
@@ -95,7 +97,7 @@ def compose(
         stage=stage,
         lost=lost,
     )
-    indicated = indications(findings, decision)
+    indicated = indications(findings, decision, novelty.lines)
     return Verdict(
         id=_identity(inventory, summaries, bank, findings.deposits),
         tool=Tool(version=logtriage.__version__, rules=bank.version, taxonomy=str(taxonomy().version)),
@@ -112,6 +114,7 @@ def compose(
             lines=lines,
             templates=len(catalogue.rows),
             novel_templates=novel,
+            compared_with=novelty.baseline,
             compression=round(lines / max(1, len(catalogue.rows)), 1),
             left_out=_left_out(passed, findings),
             trial_rules=trial,

@@ -38,8 +38,13 @@ _FAILED = re.compile(r"\bFAILED\b")
 MOST_TABLE = 2_000  # lines of a launcher's table of failures
 
 
-def indications(findings: Findings, decision: Decision) -> tuple[Indication, ...]:
-    """The failure-indicating lines of a job, in order of files and lines; none of a job that went well."""
+def indications(
+    findings: Findings, decision: Decision, rare: Iterable[tuple[str, int]] = ()
+) -> tuple[Indication, ...]:
+    """The failure-indicating lines of a job, in order of files and lines; none of a job that went well.
+
+    `rare` are lines (file, number) that no rule knows and that came only where the failure lies.
+    """
     if decision.failure_type.startswith("none."):
         return ()
     found: dict[tuple[str, int], Indication] = {}
@@ -60,7 +65,9 @@ def indications(findings: Findings, decision: Decision) -> tuple[Indication, ...
     chosen = [each for each in findings.candidates if _belongs(each, decision)]
     for each in chosen:
         add((each.line,), _role(each), each.failure_type)
-    add((each.line for each in decision.evidence), "cause", decision.failure_type)
+    # Of a hang the last step is cited, which itself was well.
+    well = findings.outcome.line if decision.failure_type == "hang.silent" else None
+    add((each.line for each in decision.evidence if each.line != well), "cause", decision.failure_type)
     began = _began(decision)
     ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]
     add(ended, "symptom", "code.subprocess")
@@ -74,6 +81,9 @@ def indications(findings: Findings, decision: Decision) -> tuple[Indication, ...
             for each in by_file[file]:
                 add(whole.around(each.line), _role(each), each.failure_type)
             add(_tables(reading.lines), "symptom", "code.subprocess")
+    for file, number in rare:
+        told = Indication(file=file, line=number, role="context", failure_type=decision.failure_type)
+        found.setdefault((file, number), told)
     return tuple(found[key] for key in sorted(found))
 
 

@@ -15,7 +15,7 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import Outcome
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
-from logtriage.model import Culprits, Evidence, Line
+from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
 from logtriage.rulebank.rule import Role
 
 
@@ -186,8 +186,10 @@ def of_part(decision: Decision, findings: Findings) -> Decision:
 
 
 def last_line(scene: Scene) -> Line | None:
+    """The last line that was written, by the job itself where it wrote any."""
     last: Line | None = None
-    for reading in scene.readings:
+    of_job = [reading for reading in scene.readings if reading.lines and reading.source.role in JOB_ROLES]
+    for reading in of_job or scene.readings:
         for line in reversed(reading.lines):
             if line.text.strip():
                 if last is None or (line.time or 0.0) > (last.time or 0.0):

@@ -14,7 +14,7 @@ from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
-from logtriage.model import Culprits, Evidence, SourceRole
+from logtriage.model import JOB_ROLES, Culprits, Evidence
 from logtriage.rulebank.rule import Role
 
 
@@ -123,7 +123,7 @@ def _silent_host(findings: Findings, root: Group) -> Decision | None:
         findings.topology.host_of_file[reading.source.file]
         for reading in findings.scene.readings
         if reading.source.file in findings.topology.host_of_file
-        and reading.source.role in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+        and reading.source.role in JOB_ROLES
     }
     silent = sorted(there - spoke)
     if len(silent) != 1 or len(there) < 2:

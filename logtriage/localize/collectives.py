@@ -17,7 +17,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.progress import Progress, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.model import Line, SourceRole
+from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.rulebank.matcher import without_digits
 
 _WORK = re.compile(
@@ -34,7 +34,7 @@ def waits(scene: Scene) -> list[Waiting]:
     """The first collective that each rank's watchdog (or the debug wrapper's fingerprint) named."""
     found: dict[int, Waiting] = {}
     for reading in scene.readings:
-        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+        if reading.source.role not in JOB_ROLES:
             continue
         for line in reading.lines:
             if "WorkNCCL(" in line.text and (match := _WORK.search(line.text[:4096])):
@@ -113,7 +113,7 @@ def accused(scene: Scene) -> set[int]:
     """Ranks that other ranks' messages name as absent; empty where the messages disagree."""
     votes: Counter[frozenset[int]] = Counter()
     for reading in scene.readings:
-        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+        if reading.source.role not in JOB_ROLES:
             continue
         for line in reading.lines:
             text = line.text[:2048]

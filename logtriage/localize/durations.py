@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.model import Line, SourceRole
+from logtriage.model import JOB_ROLES, Line
 from logtriage.rulebank.matcher import without_digits
 
 _TIMING = re.compile(
@@ -79,7 +79,7 @@ def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
     timed: dict[str, bool] = {}  # shapes of lines: do they hold a duration?
     count = 0
     for reading in scene.readings:
-        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER):
+        if reading.source.role not in JOB_ROLES:
             continue
         heading, heading_line = "", 0
         for line in reading.lines:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
-from logtriage.model import Level, Line, SourceRole
+from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -164,7 +164,7 @@ def _last_time(scene: Scene, before: float | None) -> float | None:
     times = [
         line.time
         for reading in scene.readings
-        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+        if reading.source.role in JOB_ROLES
         for line in reading.lines
         if line.time is not None and (before is None or line.time <= before)
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.divergence import loss_told
-from logtriage.localize.progress import Progress, Trace
+from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import Level, Line, SourceRole
@@ -20,7 +20,7 @@ from logtriage.rulebank.rule import Role, Strength
 _STOPS_ALL = ("code.", "network.connection", "unknown")
 OUTLIVED_SECONDS = 300.0
 LIVED_WITH_SECONDS = 60.0  # or so long after a machine's weak complaint …
-LIVED_WITH_STEPS = 20  # … so many steps of one rank
+LIVED_WITH_STEPS = 20  # … so many steps
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
@@ -109,7 +109,8 @@ def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> se
     last = progress.last_time
     if last is None:
         return set()
-    stamps = max((_stamps(trace) for trace in progress.traces), key=len, default=[])
+    points = [point for trace in progress.traces for point in trace.points]
+    dated = sorted((point.line.time, point.step) for point in points if point.line.time is not None)
     return {
         each.rule.id
         for each in candidates
@@ -118,13 +119,15 @@ def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> se
         and each.time is not None
         and (
             last > each.time + OUTLIVED_SECONDS
-            or len(stamps) - bisect.bisect_right(stamps, each.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+            or _steps_since(dated, each.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
         )
     }
 
 
-def _stamps(trace: Trace) -> list[float]:
-    return sorted(point.line.time for point in trace.points if point.line.time is not None)
+def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
+    """By how many steps the job went on after a time; `dated` are times and steps in order."""
+    at = bisect.bisect_right(dated, (time, 1 << 62))
+    return dated[-1][1] - dated[at - 1][1] if at else 0
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:

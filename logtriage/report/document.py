@@ -275,6 +275,9 @@ class Mining(Part):
     templates: Count = 0
     novel_templates: Count | None = Field(default=None, description="null without earlier runs")
     compression: float = Field(default=1.0, description="lines for each template")
+    compared_with: Text | None = Field(
+        default=None, description="what lines of kinds never seen before were told by; null if by nothing"
+    )
     left_out: tuple[Text, ...] = Field(default=(), description="what was sampled or bounded, in words")
     trial_rules: dict[Text, Count] = Field(
         default_factory=dict, description="learned rules on trial, without a say, and the lines they match"

@@ -1,0 +1,134 @@
+"""Lines that no rule knows and that set the failure apart: indications, and evidence where none decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from logtriage.diagnose.course import onset
+from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.quiet import undecided
+from logtriage.localize.findings import Findings
+from logtriage.localize.rarity import failing_windows, late_kinds, lines_of_kinds, lone_kinds
+from logtriage.mining.kinds import keyed, lines_of
+from logtriage.mining.summary import Key, Summary
+from logtriage.model import Culprits, Evidence, Level, Line, Source
+
+MOST_CITED = 3
+LEAST_PEERS = 4  # of fewer ranks, one that alone writes something stands out by chance
+# What programs say when something is wrong; of lines that no rule knows these are cited first.
+_COMPLAINS = re.compile(
+    r"(?i)\b(?:error|fail\w*|fatal|exception|abort\w*|panic|corrupt\w*|mismatch\w*|differ\w*|invalid|cannot"
+    r"|could not|unable|refus\w*|denied|lost|stopp\w*|kill\w*|unexpected|violat\w*|broken|overflow|stuck|dead"
+    r"|expired|giving up|timed? ?out|unreachable|missing|exhausted|inconsistent|not found)\b"
+)
+_LOUD = (Level.WARNING, Level.ERROR, Level.CRITICAL)
+_RUNS = "earlier runs"
+_PART = "the healthy part of this run"
+
+
+@dataclass(frozen=True, slots=True)
+class Novelty:
+    """Rare lines by file and number, and what they were held against (None: nothing could be compared)."""
+
+    lines: frozenset[tuple[str, int]] = frozenset()
+    baseline: str | None = None
+
+
+def novelty(
+    findings: Findings,
+    decision: Decision,
+    root: Path,
+    sources: Sequence[Source],
+    summaries: Sequence[Summary],
+    usual: Collection[Key] | None,
+) -> Novelty:
+    """The lines of kinds that came only where the failure lies, or from the blamed host alone.
+
+    `usual` are the kinds of earlier good runs, None without any.
+    """
+    if decision.failure_type.startswith(("none.completed", "slow.")):
+        return Novelty()
+    if decision.failure_type == "none.running" and usual is None:
+        return Novelty()  # what begins in the middle of a run need not be bad
+    windows = _windows(findings, decision, sources, everywhere=usual is not None)
+    kinds = late_kinds(sources, summaries, windows, usual or ())
+    if len(decision.culprits.hosts) == 1:
+        host = decision.culprits.hosts[0]
+        kinds |= lone_kinds(sources, summaries, findings.topology, host).difference(usual or ())
+    baseline = _RUNS if usual is not None else _PART if windows else None
+    return Novelty(frozenset(lines_of_kinds(root, sources, summaries, kinds)), baseline)
+
+
+def _windows(
+    findings: Findings, decision: Decision, sources: Sequence[Source], *, everywhere: bool
+) -> dict[str, list[tuple[int, int]]]:
+    if everywhere and decision.failure_type in ("unknown", "none.running"):
+        return {source.file: [(1, 1 << 62)] for source in sources}
+    line, began = onset(findings, decision)
+    if line is None or began is None:
+        return {}
+    writers = {source.file for source in sources if source.rank in decision.culprits.ranks} | {line.file}
+    return failing_windows(findings.scene.readings, findings.progress, began, writers)
+
+
+def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> Decision:
+    """An undecided verdict with the novel lines as evidence, and of whom they are if of one alone.
+
+    A job that seems to run is undecided, too, if behind its last step it complains of what no good run knew.
+    """
+    if decision.failure_type not in ("unknown", "none.running") or not novel.lines:
+        return decision
+    told = [
+        line
+        for reading in findings.scene.readings
+        for line in reading.lines
+        if (line.file, line.number) in novel.lines and line.text.strip()
+    ]
+    complaints = [line for line in told if line.level in _LOUD or _COMPLAINS.search(line.message[:600])]
+    if decision.failure_type == "none.running":
+        if not complaints:
+            return decision
+        decision = undecided(findings)
+    kinds = sorted(_kinds(complaints or told), key=lambda lines: (_writers(lines), _first_time(lines)))
+    if not kinds:
+        return decision
+    never = f"that {novel.baseline} never had"
+    chosen = tuple(Evidence(lines[0], f"a line of a kind {never}") for lines in kinds[:MOST_CITED])
+    return replace(
+        decision,
+        evidence=(*chosen, *decision.evidence)[: MOST_CITED + 1],
+        culprits=_whose(findings, kinds[0]) if decision.culprits == Culprits() else decision.culprits,
+        decided_by="localisation",
+        why=f"no line states a cause that can be trusted, but some are of kinds {never}",
+    )
+
+
+def _kinds(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines by their kind, each in order of files and numbers."""
+    found: dict[Key, list[Line]] = {}
+    for line in lines:
+        for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n")):
+            found.setdefault(key, []).append(line)
+    return list(found.values())
+
+
+def _writers(lines: Sequence[Line]) -> int:
+    return len({(line.file, line.rank) for line in lines})
+
+
+def _first_time(lines: Sequence[Line]) -> float:
+    return min((line.time for line in lines if line.time is not None), default=float("inf"))
+
+
+def _whose(findings: Findings, lines: Sequence[Line]) -> Culprits:
+    """The one rank, or the one host, that wrote these lines, if there are enough others who did not."""
+    topology = findings.topology
+    ranks = {topology.rank(line) for line in lines}
+    hosts = {topology.host(line, topology.rank(line)) for line in lines}
+    one_host = tuple(host for host in hosts if host) if len(hosts) == 1 and len(topology.hosts) > 1 else ()
+    if len(ranks) == 1 and topology.size >= LEAST_PEERS and (rank := next(iter(ranks))) is not None:
+        return Culprits(ranks=(rank,), hosts=one_host)
+    return Culprits(hosts=one_host if len(topology.hosts) >= LEAST_PEERS else ())

@@ -1,0 +1,145 @@
+"""Kinds of lines that set a time or a place of the job apart, whatever they say.
+
+L4 (FSE'25) finds failure-indicating lines by comparison instead of by words: with earlier good runs (what
+they also wrote indicates nothing), between nodes (in a synchronous job healthy ones write alike), and between
+iterations. Half of such lines are no errors by their level. Here a kind of lines is a shape of
+`mining/kinds`. Without earlier runs the healthy part of the same run, up to its last good step, serves as
+the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from logtriage.intake.reading import Reading
+from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.progress import Progress
+from logtriage.localize.topology import Topology
+from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
+from logtriage.mining.summary import Key, Summary
+from logtriage.model import JOB_ROLES, Line, Source, SourceRole
+
+LEAST_STEPS = 10  # a healthy part with fewer steps is no history
+LEAST_HOSTS = 4  # of fewer nodes none is odd
+REPORTED_SECONDS = 30.0  # within which all ranks report a step
+START_SHARE = 0.1  # of a file's lines: what stands only there belongs to its start-up
+MOST_SCANNED = 1 << 30  # bytes of files that are searched for rare lines, together
+
+Window = tuple[int, int]  # numbers of the first and last line
+
+
+def late_kinds(
+    sources: Sequence[Source],
+    summaries: Sequence[Summary],
+    windows: Mapping[str, Sequence[Window]],
+    usual: Collection[Key] = frozenset(),
+) -> frozenset[Key]:
+    """The kinds that stand nowhere but in the windows of their files, and not among the `usual` ones."""
+    found: set[Key] = set()
+    elsewhere: set[Key] = set(usual)
+    for source, summary in zip(sources, summaries, strict=True):
+        spans = windows.get(source.file, ())
+        for key, count in summary.keys.items():
+            if any(first <= count.first[0] and count.last[0] <= last for first, last in spans):
+                if source.role in JOB_ROLES and len(key) >= SHAPE_LEAST:
+                    found.add(key)
+            else:
+                elsewhere.add(key)
+    return frozenset(found - elsewhere)
+
+
+def failing_windows(
+    readings: Sequence[Reading], progress: Progress, began: float, writers: Collection[str]
+) -> dict[str, list[Window]]:
+    """Where the failure lies, by file: behind the last step of all, and of `writers` (files) around `began`.
+
+    Empty where too few steps were made before to know what is usual.
+    """
+    made = sorted(
+        (point.line.time, point.step)
+        for trace in progress.traces
+        for point in trace.points
+        if point.line.time is not None
+    )
+    before = [each for each in made if each[0] <= began]
+    if not before or len({step for _, step in made}) < LEAST_STEPS:
+        return {}
+    since = _first_told(before)
+    until = next((time for time, step in made if time > began and step > before[-1][1]), None)
+    ended = _first_told(made)
+    windows: dict[str, list[Window]] = {}
+    for reading in readings:
+        spans = []
+        if reading.source.file in writers and until is not None:
+            inside = [line.number for line in _dated(reading) if since <= _at(line) <= until]
+            spans += [(min(inside), max(inside))] if inside else []
+        if behind := [line.number for line in _dated(reading) if _at(line) >= ended]:
+            spans.append((min(behind), 1 << 62))
+        if spans:
+            windows[reading.source.file] = spans
+    return windows
+
+
+def _first_told(made: Sequence[tuple[float, int]]) -> float:
+    """When the last of these steps was first reported: ranks report it one after another."""
+    last, step = made[-1]
+    return min(time for time, same in made if same == step and time > last - REPORTED_SECONDS)
+
+
+def _dated(reading: Reading) -> Iterator[Line]:
+    return (line for line in reading.lines if line.time is not None)
+
+
+def _at(line: Line) -> float:
+    return line.time or 0.0
+
+
+def lone_kinds(
+    sources: Sequence[Source], summaries: Sequence[Summary], topology: Topology, host: str
+) -> frozenset[Key]:
+    """The kinds that only the processes of one host wrote, most of them, and not when they started.
+
+    Empty where too few hosts are seen to tell. A host whose output is one file is not judged where its ranks
+    report for all (the first and the last): what is theirs alone is their office.
+    """
+    files: dict[str | None, list[tuple[Source, Summary]]] = {}
+    for source, summary in zip(sources, summaries, strict=True):
+        if source.role in (SourceRole.WORKER, SourceRole.MERGED):
+            whose = source.host
+            if whose is None and source.rank is not None:
+                whose = topology.host_of_rank.get(source.rank)
+            files.setdefault(whose, []).append((source, summary))
+    own = files.pop(host, [])
+    if not own or len(files.keys() - {None}) + 1 < LEAST_HOSTS:
+        return frozenset()
+    reporting = {topology.host_of_rank.get(0), topology.host_of_rank.get(topology.size - 1)}
+    if len(own) == 1 and host in reporting:
+        return frozenset()
+    others = {key for members in files.values() for _, summary in members for key in summary.keys}
+    written: dict[Key, int] = {}
+    for _, summary in own:
+        for key, count in summary.keys.items():
+            if len(key) < SHAPE_LEAST or key in others:
+                continue
+            if count.first[0] > START_SHARE * summary.lines:
+                written[key] = written.get(key, 0) + 1
+    return frozenset(key for key, count in written.items() if count * 2 >= len(own))
+
+
+def lines_of_kinds(
+    root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
+) -> Iterator[tuple[str, int]]:
+    """File and number of all lines of these kinds, in order; files beyond MOST_SCANNED bytes are left out."""
+    spare = MOST_SCANNED
+    for source, summary in zip(sources, summaries, strict=True):
+        if source.role not in JOB_ROLES or not summary.keys.keys() & kinds or summary.bytes > spare:
+            continue
+        spare -= summary.bytes
+        try:
+            for piece in pieces(root, source):
+                lines = lines_of(piece.data)
+                codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
+                yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
+        except StreamFault:
+            continue

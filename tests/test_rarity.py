@@ -1,0 +1,82 @@
+"""Lines that no rule knows, told by when and by whom they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scenes import clock, job, judged, steps, traceback
+
+from logtriage.pipeline import triage
+from logtriage.report.document import Verdict
+
+OOM = traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+ODD = "WARN tokens: sum at document {} is 0x7f31 and should be 0x11aa, leaving"
+
+
+def indicated(verdict: Verdict, folder: Path) -> set[str]:
+    return {
+        (folder / each.file).read_text().split("\n")[each.line - 1] for each in verdict.indications
+    }
+
+
+def pool(at: float) -> str:
+    return f"{clock(at)} INFO pool: page {int(at)} moved\n"
+
+
+def test_what_came_only_behind_the_last_step_is_indicated_and_what_was_usual_is_not(tmp_path: Path) -> None:
+    usual = f"{clock(20)} INFO prefetch: queue is short\n"
+    again = f"{clock(60.5)} INFO prefetch: queue is short\n"
+    novel = f"{clock(61)} INFO rollback: taking up the last good state\n"
+    files = {
+        f"rank{rank}.log": steps(10)
+        + usual
+        + steps(20, first=11, at=21)
+        + again
+        + novel
+        + (OOM if rank == 1 else "")
+        for rank in range(2)
+    }
+    lines = indicated(judged(tmp_path, files), tmp_path)
+    assert novel.strip() in lines
+    assert again.strip() not in lines and usual.strip() not in lines
+
+
+def test_of_a_lost_host_the_lines_that_it_alone_wrote_are_indicated(tmp_path: Path) -> None:
+    lost = "srun: error: Node failure on node-3\n"
+    files = {
+        f"node-{host}/rank{2 * host + local}.log": steps(10)
+        + (pool(20) + pool(25) if host == 3 else "")
+        + steps(20, first=11, at=26)
+        for host in range(6)
+        for local in range(2)
+    }
+    verdict = judged(tmp_path, {**files, "slurm-1.out": f"{clock(70)} {lost}"})
+    assert verdict.verdict.culprits.hosts == ("node-3",)
+    assert {pool(20).strip(), pool(25).strip()} <= indicated(verdict, tmp_path)
+
+
+def test_where_no_rule_knows_the_failure_what_no_earlier_run_wrote_is_the_evidence(tmp_path: Path) -> None:
+    healthy = job(tmp_path / "before", {f"rank{rank}.log": steps(40) for rank in range(4)})
+    files = {
+        f"rank{rank}.log": steps(30)
+        + (f"{clock(60)} {ODD.format(77)}\n" if rank == 2 else "")
+        + f"{clock(61)} ERROR step guard raised flag 7\n"
+        for rank in range(4)
+    }
+    now = job(tmp_path / "now", files)
+    verdict = triage(now, offline=True, history=[healthy])
+    assert verdict.mining.compared_with == "earlier runs"
+    assert verdict.verdict.failure_type == "unknown"
+    assert "0x7f31" in verdict.verdict.evidence[0].text
+    assert verdict.verdict.culprits.ranks == (2,)
+
+
+def test_a_running_job_that_writes_something_new_and_calm_is_well(tmp_path: Path) -> None:
+    healthy = job(tmp_path / "before", {f"rank{rank}.log": steps(40) for rank in range(4)})
+    now = job(tmp_path / "now", {f"rank{rank}.log": steps(30) + pool(59.9) for rank in range(4)})
+    assert triage(now, offline=True, history=[healthy]).verdict.failure_type == "none.running"
+
+
+def test_without_earlier_runs_the_verdict_says_what_it_was_held_against(tmp_path: Path) -> None:
+    files = {f"rank{rank}.log": steps(30) + (OOM if rank else "") for rank in range(2)}
+    assert judged(tmp_path, files).mining.compared_with == "the healthy part of this run"
