@@ -1,9 +1,9 @@
 """A verdict, and answers about it, as messages of Slack (Block Kit).
 
 Log text is hostile: `&<>` are escaped, so that no mention, channel call or link in it is one; every
-text is `verbatim`, so that Slack makes none of its own; backticks cannot end a code block. What is shown must
-have gone through :func:`logtriage.report.redacted.redacted` before. Limits as Slack documents them for blocks:
-50 a message, 3,000 characters a section, 150 a header, 75 a button or option.
+text is `verbatim`, so that Slack makes none of its own; backticks cannot end a code block. What is shown
+must have gone through :func:`logtriage.report.redacted.redacted` before. Limits as Slack documents them:
+50 blocks a message, 3,000 characters a section, 150 a header, 75 a button or option.
 """
 
 from __future__ import annotations
@@ -127,10 +127,11 @@ def _header(title: str) -> Block:
 
 def _what(verdict: Verdict) -> str:
     body = verdict.verdict
-    kind = "" if body.failure_type.startswith(("none.", "unknown")) else f" · {body.failure_class}"
+    is_failure = not body.failure_type.startswith(("none.", "unknown"))
+    kind = f" · {told(body.failure_class, 100)}" if is_failure else ""
     sure = f"{words.confidence_words(body.confidence)} ({words.percent(body.confidence)})"
     name, type_ = told(words.type_name(body.failure_type), 200), told(body.failure_type, 100)
-    what = f"*{name}* `{type_}`{told(kind, 100)} · {sure}, decided {told(words.decided_by(body), 200)}"
+    what = f"*{name}* `{type_}`{kind} · {sure}, decided {told(words.decided_by(body), 200)}"
     where = words.where_words(verdict)
     return what + (f"\n*Where:* {told(where, 1500)}" if where else "")
 

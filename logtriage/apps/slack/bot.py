@@ -11,8 +11,10 @@ import logging
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from aiohttp import ClientError
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_sdk.errors import SlackApiError
@@ -34,6 +36,7 @@ from logtriage.settings import Settings
 from logtriage.sources.lookup import configured_sources
 
 OLD_QUESTION = 3600.0  # seconds after which an unanswered question is not answered any more
+RETRY_SECONDS = (5, 20, 60, 180, 600)
 _PATH = "/slack/events"
 
 _log = logging.getLogger("logtriage.slack")
@@ -72,33 +75,36 @@ class Bot:
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self, delivery: Delivery) -> None:
-        if delivery.kind == "question":
-            question = Question(**delivery.payload)
-            place = Place(question.channel, question.user, question.root, question.reply_url)
-            speaker = Speaker(self.client, self.journal, delivery.id, place, delivery.posted)
-            await self._answered(delivery, speaker, answer(self.desk, question, speaker))
-        else:
-            press = Press(**delivery.payload)
-            place = Place(press.channel, press.user, press.thread, press.reply_url)
-            speaker = Speaker(self.client, self.journal, delivery.id, place, delivery.posted)
-            done = (
-                take(self.desk, press, speaker) if delivery.kind == "word" else self._report(press, speaker)
-            )
-            await self._answered(delivery, speaker, done)
-
-    async def _answered(self, delivery: Delivery, speaker: Speaker, work: Any) -> None:
-        try:
-            await work
-        except Exception as fault:
-            _log.exception("delivery %s (%s) failed", delivery.id, delivery.kind)
-            if not isinstance(fault, SlackApiError):
-                try:
-                    await speaker.say(
-                        plain(f"That failed inside of me ({type(fault).__name__}); my log says more.")
-                    )
-                except Exception:
-                    _log.exception("nor could that be said")
+        """Work on a delivery until it is answered; while Slack cannot be reached, try again and again."""
+        for delay in (*RETRY_SECONDS, None):
+            speaker = self._speaker(delivery)
+            try:
+                await self._answer(delivery, speaker)
+            except Exception as fault:
+                if delay is not None and _is_passing(fault):
+                    _log.warning("Slack cannot be reached (%s); trying again in %d s", fault, delay)
+                    delivery = replace(delivery, posted=speaker.posted)
+                    await asyncio.sleep(delay)
+                    continue
+                _log.exception("delivery %s (%s) failed", delivery.id, delivery.kind)
+                if _is_passing(fault):
+                    return  # it stays in the journal for the next start
+                await _excused(speaker, fault)
+            break
         self.journal.finish(delivery.id)
+
+    def _speaker(self, delivery: Delivery) -> Speaker:
+        said = Question(**delivery.payload) if delivery.kind == "question" else Press(**delivery.payload)
+        place = Place(said.channel, said.user, said.root, said.reply_url)
+        return Speaker(self.client, self.journal, delivery.id, place, delivery.posted)
+
+    async def _answer(self, delivery: Delivery, speaker: Speaker) -> None:
+        if delivery.kind == "question":
+            await answer(self.desk, Question(**delivery.payload), speaker)
+        elif delivery.kind == "word":
+            await take(self.desk, Press(**delivery.payload), speaker)
+        else:
+            await self._report(Press(**delivery.payload), speaker)
 
     async def _report(self, press: Press, speaker: Speaker) -> None:
         if not await self.desk.access.may_ask(press.user, press.channel, is_direct=press.is_direct):
@@ -113,7 +119,7 @@ class Bot:
 
     async def open_modal(self, press: Press, trigger: str) -> None:
         """Open the modal for a correction; Slack allows it for three seconds after the press."""
-        place = Place(press.channel, press.user, press.thread, press.reply_url)
+        place = Place(press.channel, press.user, press.root, press.reply_url)
         speaker = Speaker(self.client, self.journal, "", place)
         try:
             if not await self.desk.access.may_confirm(press.user, press.channel, is_direct=press.is_direct):
@@ -141,6 +147,22 @@ class Bot:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.triages.close()
         self.journal.close()
+
+
+def _is_passing(fault: Exception) -> bool:
+    """Whether it is Slack, or the way to it, that fails for the moment."""
+    if isinstance(fault, SlackApiError):
+        return getattr(fault.response, "status_code", 200) in (429, 500, 502, 503, 504)
+    return isinstance(fault, ClientError | TimeoutError)
+
+
+async def _excused(speaker: Speaker, fault: Exception) -> None:
+    if isinstance(fault, SlackApiError):
+        return  # Slack does not take what is said there
+    try:
+        await speaker.say(plain(f"That failed inside of me ({type(fault).__name__}); my log says more."))
+    except Exception:
+        _log.exception("nor could that be said")
 
 
 def listening(bot: Bot) -> AsyncApp:
@@ -253,6 +275,7 @@ async def run(settings: Settings, journal: Journal, port: int | None, tell: Call
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     bot.resume()
+    bot.beside(bot.triages.warm())
     try:
         if port is None:
             await _by_socket(app, settings, ended, lambda: tell(f"{told['user']} is listening (Socket Mode)"))

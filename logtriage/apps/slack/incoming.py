@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"<([^<>|\n]{0,3000})(?:\|([^<>\n]{0,3000}))?>")
 class Question:
     """A question as somebody wrote it. `thread` is its thread's first message.
 
-    `is_named`: it goes to the bot beyond doubt (a mention, a direct message, a command). `job` is the key of a
+    `is_named`: it goes to the bot beyond doubt (mention, direct message, command). `job` is the key of a
     job that was picked from a choice. `reply_url` answers a command where the bot is no member.
     """
 
@@ -60,6 +60,11 @@ class Press:
 
     def payload(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def root(self) -> str:
+        """The thread that the answer goes to."""
+        return self.thread
 
     @property
     def author(self) -> str:

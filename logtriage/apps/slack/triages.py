@@ -114,12 +114,23 @@ class Triages:
             self._running -= 1
             self._slots.release()
 
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.settings.slack_triages, _SPAWN)
+        return self._pool
+
+    async def warm(self) -> None:
+        """Start the processes and let them load what a triage needs: the first question comes soon enough."""
+        loop = asyncio.get_running_loop()
+        pool = self._processes()
+        starts = [loop.run_in_executor(pool, _warmed) for _ in range(self.settings.slack_triages)]
+        with contextlib.suppress(BrokenProcessPool):  # the first triage will say what is wrong
+            await asyncio.gather(*starts)
+
     async def _alive(self, call: Callable[..., Judged], *arguments: Any) -> Judged:
         loop = asyncio.get_running_loop()
         limit = self.settings.slack_seconds + MUCH_TOO_LONG + self.settings.llm_seconds
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.settings.slack_triages, _SPAWN)
-        pool = self._pool
+        pool = self._processes()
         try:
             return await asyncio.wait_for(loop.run_in_executor(pool, call, *arguments), limit)
         except BrokenProcessPool:
@@ -174,6 +185,14 @@ def _ended_at_once(pool: ProcessPoolExecutor) -> None:
 
 
 # What follows runs in the processes.
+
+
+def _warmed() -> None:
+    from logtriage import pipeline  # noqa: F401
+    from logtriage.rulebank.bank import load_bank
+
+    load_bank()
+    time.sleep(0.2)  # so that the next start goes to another process
 
 
 def fetched_and_judged(job: KnownJob, settings: Settings) -> Judged:
