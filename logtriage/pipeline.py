@@ -33,6 +33,7 @@ from logtriage.rulebank.rule import Fault, Role, Rule, Strength
 from logtriage.settings import Settings, load_settings
 
 if TYPE_CHECKING:  # what few jobs need is loaded for them alone
+    from logtriage.agent.desk import Desk
     from logtriage.agent.routine import Routine
     from logtriage.artefacts.deposits import Deposits
 
@@ -146,6 +147,15 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
     Raises NothingReadable where there is nothing to read, ImportError without the `llm` extra.
     """
     from logtriage.agent.ask import prompt_shown
+
+    return prompt_shown(desk_for(paths, settings=settings, workers=workers), settings)
+
+
+def desk_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> Desk:
+    """The job as a model may look at it, without its being asked.
+
+    Raises NothingReadable where there is nothing to read.
+    """
     from logtriage.agent.consult import Consultation
 
     bank = load_bank(files_in_state(settings.data_dir, ACTIVE))
@@ -156,8 +166,7 @@ def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) 
     deposits = _deposits(inventory, passed)
     findings = localise(inventory, passed, bank, matcher, deposits)
     unasked = settings.model_copy(update={"llm": "never"})
-    job = Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked)
-    return prompt_shown(job.desk(), settings)
+    return Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked).desk()
 
 
 def _unused(fault: Fault) -> Unreadable:

@@ -1,6 +1,6 @@
 """What a model may look up: each tool reads the job's own files or the rule bank, and answers in a few lines.
 
-Every answer is at most ANSWER characters, without secrets, and without lines that talk to the model.
+Every answer is bounded (`Measure`), without secrets, and without lines that talk to the model.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from logtriage.agent.addressed import is_addressed
@@ -18,13 +19,26 @@ from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.exits import decode, describe
 from logtriage.model import Line
 from logtriage.report.document import iso_time
+from logtriage.rulebank.bank import Bank
 
-ANSWER = 1000  # characters
-MOST_LINES = 12
+ANSWER = 1000  # characters of an answer to a vote
 LONGEST_PATTERN = 200
 
 
-def toolbox(desk: Desk) -> list[Callable[..., str]]:
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How much an answer may hold: characters in all, lines, characters a line, lines on each side of one."""
+
+    answer: int = ANSWER
+    lines: int = 12
+    width: int = 120
+    around: int = 4
+
+
+IN_A_VOTE = Measure()
+
+
+def toolbox(desk: Desk, measure: Measure = IN_A_VOTE) -> list[Callable[..., str]]:
     """The tools as plain functions; their docstrings are what the model is told of them."""
 
     def read_lines(place: str) -> str:
@@ -32,52 +46,54 @@ def toolbox(desk: Desk) -> list[Callable[..., str]]:
         line = desk.found(place)
         if line is None:
             return "there is no such line"
-        around = (desk.line(line.file, number) for number in range(line.number - 4, line.number + 5))
+        numbers = range(line.number - measure.around, line.number + measure.around + 1)
+        around = (desk.line(line.file, number) for number in numbers)
         there = [each for each in around if each is not None and each.text.strip()]
-        return _told(desk.cited(each, 140) for each in there if each is line or not desk.is_routine(each))
+        shown = (each for each in there if each is line or not desk.is_routine(each))
+        return _told((desk.cited(each, measure.width) for each in shown), measure)
 
     def search_log(pattern: str) -> str:
         """Lines of all logs that match a regular expression (RE2)."""
-        return _told(_search(desk, pattern))
+        return _told(_search(desk, pattern, measure), measure)
 
     def compare_ranks(words: str) -> str:
         """How often each rank wrote lines with these words."""
-        return _told(_compare(desk, words))
+        return _told(_compare(desk, words), measure)
 
     def timeline(start: str, end: str) -> str:
         """What was found between two times (HH:MM:SS)."""
-        return _told(_between(desk, start, end))
+        return _told(_between(desk, start, end), measure)
 
     def look_up(code: str) -> str:
         """What an Xid, NCCL error or exit code means, e.g. "xid 79", "exit 137", "ncclRemoteError"."""
-        return _told(_meaning(desk, code))
+        return _told(meaning(desk.bank, code), measure)
 
     def similar_incidents() -> str:
         """Confirmed diagnoses of similar jobs."""
         found = [f"{each.failure_type} ({each.likeness:.2f}): {each.title}; {each.mitigation}"
                  for each in desk.precedents]  # fmt: skip
-        return _told(desk.hidden(normal(each)) for each in found)
+        return _told((desk.hidden(normal(each)) for each in found), measure)
 
     def job_configuration(name: str) -> str:
         """Settings in the logs whose name holds this word."""
-        return _told(_settings(desk, name))
+        return _told(_settings(desk, name, measure), measure)
 
     return [read_lines, search_log, compare_ranks, timeline, look_up, similar_incidents, job_configuration]
 
 
-def _told(lines: Iterable[str]) -> str:
+def _told(lines: Iterable[str], measure: Measure) -> str:
     kept: list[str] = []
     size = 0
     for line in lines:
         size += len(line) + 1
-        if size > ANSWER or len(kept) == MOST_LINES:
+        if size > measure.answer or len(kept) == measure.lines:
             kept.append("(more was left out)")
             break
         kept.append(line)
     return "\n".join(kept) or "nothing found"
 
 
-def _search(desk: Desk, pattern: str) -> Iterable[str]:
+def _search(desk: Desk, pattern: str, measure: Measure) -> Iterable[str]:
     import re2
 
     if len(pattern) > LONGEST_PATTERN:
@@ -91,10 +107,10 @@ def _search(desk: Desk, pattern: str) -> Iterable[str]:
         wanted = re2.compile(desk.redaction.restore(pattern).encode("utf-8", "replace"), options=options)
     except re2.error as fault:
         return [f"no such pattern: {str(fault)[:80]}"]
-    return _found(desk, wanted)
+    return _found(desk, wanted, measure)
 
 
-def _found(desk: Desk, wanted: Any) -> Iterable[str]:
+def _found(desk: Desk, wanted: Any, measure: Measure) -> Iterable[str]:
     """The last match of each file first told, then earlier ones: what ends a job stands at the end."""
     until = time.monotonic() + LOOK_SECONDS
     matches: list[Line] = []
@@ -115,8 +131,8 @@ def _found(desk: Desk, wanted: Any) -> Iterable[str]:
         except StreamFault:
             pass
         matches += own
-    kept = matches[-(MOST_LINES - 1) :] if len(matches) >= MOST_LINES else matches
-    yield from (desk.cited(line, 120) for line in kept)
+    kept = matches[-(measure.lines - 1) :] if len(matches) >= measure.lines else matches
+    yield from (desk.cited(line, measure.width) for line in kept)
     if unread:
         yield f"({unread} files were not searched to their end for lack of time)"
 
@@ -194,7 +210,8 @@ def _seconds_of_day(text: str) -> int | None:
     return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0) if match else None
 
 
-def _meaning(desk: Desk, code: str) -> Iterable[str]:
+def meaning(bank: Bank, code: str) -> Iterable[str]:
+    """What rules and the table of exit codes say of an Xid, an error by name, or the end of a process."""
     asked = normal(code).lower()
     number = re.search(r"-?\d{1,6}", asked)
     if "exit" in asked or "code" in asked or "signal" in asked:
@@ -202,7 +219,7 @@ def _meaning(desk: Desk, code: str) -> Iterable[str]:
             value = int(number[0])
             yield describe(-value if "signal" in asked and value > 0 else decode(value))
         return
-    for rule in desk.bank.rules:
+    for rule in bank.rules:
         captured = {value for example in rule.examples for key, value in example.captures if key == "xid"}
         told = bool(number and number[0] in captured) if "xid" in asked else (
             len(asked) > 4 and asked in " ".join((rule.pattern, *rule.keywords)).lower()
@@ -215,7 +232,7 @@ def _meaning(desk: Desk, code: str) -> Iterable[str]:
 _SETTING = re.compile(r"""[\w.\-]{2,60}["']?\s{0,3}(?:=|:|\.{3,40})\s{0,3}["']?[^\s,;"'{}\[\]]{1,80}""")
 
 
-def _settings(desk: Desk, name: str) -> Iterable[str]:
+def _settings(desk: Desk, name: str, measure: Measure) -> Iterable[str]:
     wanted = normal(name).lower()
     if len(wanted) < 2:
         return
@@ -228,5 +245,5 @@ def _settings(desk: Desk, name: str) -> Iterable[str]:
                 if wanted in setting.lower() and setting not in seen:
                     seen.add(setting)
                     yield f"{desk.place(line.file, line.number)} {desk.hidden(normal(setting))}"
-            if len(seen) > MOST_LINES:
+            if len(seen) > measure.lines:
                 return

@@ -191,8 +191,7 @@ def similar(
 def _telling(paths: list[str]) -> list[str]:
     """The lines that a job is compared by: those of its verdict, or where it is unsure, faulty ones."""
     from logtriage import pipeline
-    from logtriage.memory.evidence import closely_read, telling_lines
-    from logtriage.memory.incidents import accuses, verdict_lines
+    from logtriage.memory.incidents import compared_lines
     from logtriage.memory.verdicts import kept_verdict
     from logtriage.rulebank.bank import load_bank
     from logtriage.rulebank.matcher import Matcher
@@ -206,6 +205,4 @@ def _telling(paths: list[str]) -> list[str]:
         verdict, paths = kept.verdict, list(kept.paths)
     else:
         verdict = pipeline.triage(paths, offline=True)
-    if accuses(verdict):
-        return verdict_lines(verdict)
-    return [line.message for line in telling_lines(closely_read(paths), Matcher(load_bank()))]
+    return compared_lines(verdict, paths, Matcher(load_bank()))

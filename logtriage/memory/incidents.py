@@ -21,10 +21,12 @@ from urllib.parse import urlsplit
 
 from logtriage.memory.changes import locked
 from logtriage.memory.embedding import Embedding, chosen_embedding
+from logtriage.memory.evidence import closely_read, telling_lines
 from logtriage.memory.ledger import Diagnosis, Ledger
 from logtriage.mining.masks import mask
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import Settings
 from logtriage.taxonomy import taxonomy
 
@@ -179,6 +181,16 @@ _WITHOUT_ACCUSED = ("none.", "unknown", "hang.", "slow.")
 
 def accuses(verdict: Verdict) -> bool:
     return not verdict.verdict.failure_type.startswith(_WITHOUT_ACCUSED)
+
+
+def compared_lines(verdict: Verdict, paths: Sequence[str], matcher: Matcher) -> list[str]:
+    """The lines that a job is compared by: those of its verdict, or where it accuses nobody, faulty ones.
+
+    Raises NothingReadable where the logs are gone and the verdict accuses nobody.
+    """
+    if accuses(verdict):
+        return verdict_lines(verdict)
+    return [line.message for line in telling_lines(closely_read(paths), matcher)]
 
 
 def similar_diagnoses(

@@ -9,13 +9,14 @@ from logtriage.redaction import Redaction
 from logtriage.report.document import Verdict, read_verdict
 
 
-def redacted(verdict: Verdict) -> Verdict:
+def redacted(verdict: Verdict, redaction: Redaction | None = None) -> Verdict:
     """The verdict with placeholders for secrets, e-mail addresses and user names in paths.
 
-    What one text gives away is hidden in all of them. The id stays.
+    What one text gives away is hidden in all of them. The id stays. With a `redaction` its placeholders are
+    used, and what it hides besides is hidden.
     """
     document = verdict.to_dict()
-    redaction = Redaction()
+    redaction = redaction or Redaction()
     for text in _texts(document):
         redaction.learn(text)
     return read_verdict(_hidden(document, redaction))
