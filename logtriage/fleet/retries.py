@@ -52,7 +52,7 @@ def retry_chains(jobs: Iterable[TriagedJob]) -> list[RetryChain]:
 def _kinship(job: TriagedJob) -> str:
     """What is equal for runs of one job."""
     name = mask(job.name)
-    if re.sub(r"<[A-Z]+>|[^a-z]", "", name.lower()) not in _GENERIC:
+    if re.sub(r"<[A-Z]+>|[^A-Za-z]", "", name).lower() not in _GENERIC:
         return f"{job.user}\0{name}"
     nodes = sorted(map(host_key, job.nodes))
     return f"{job.user}\0{nodes}" if nodes else f"\0{job.key}"
