@@ -58,7 +58,8 @@ def triage(
     `history` names folders of earlier runs of the same job, whose templates are then not novel.
     `rules` are extra rule files, `learned` those of learned rules (by default all that have a say).
     `progress` is called with (file, bytes done, bytes in all). Once `enough` is set, the reading ends and
-    the verdict stands on what was read so far, which `mining.left_out` then says.
+    the verdict stands on what was read so far, which `mining.left_out` then says; a model that is being asked
+    is waited for no longer.
     `settings` are those in force unless given; with `offline` no model is asked whatever they say.
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
@@ -113,7 +114,7 @@ def triage(
             for said in (each.diagnosis,)
         ]
         job = (findings, decision, mined, inventory, bank, matcher)
-        consulted = Consultation(*job, settings, precedents, routine)
+        consulted = Consultation(*job, settings, precedents, routine, enough)
         decision, routine = consulted.decision, consulted.routine
         clock.lap("model")
     if passed.unread:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -241,6 +246,53 @@ def test_the_time_budget_is_kept_whatever_the_server_does(tmp_path: Path, name: 
     assert verdict.timing.stages["model"] < 3 + 1  # a busy machine wakes the waiting thread late
     assert _core(verdict.to_dict()["verdict"]) == offline(tmp_path)
     assert verdict.model is not None and "the offline verdict stands" in verdict.model.result
+
+
+def test_ctrl_c_while_a_model_is_asked_gives_the_offline_verdict_at_once(tmp_path: Path) -> None:
+    logs = unknown_job(tmp_path)
+    came = threading.Event()
+
+    def script(request: Request, number: int) -> Reply:
+        if number >= 2:  # two votes are in, the third one is not
+            came.set()
+            return chat(_good(request), delay=60)
+        return chat(_good(request))
+
+    with serving(script) as server:
+        told = {
+            "LOGTRIAGE_DATA_DIR": str(tmp_path / "data"),
+            "LOGTRIAGE_LLM_MODEL": "scripted",
+            "LOGTRIAGE_LLM_BASE_URL": server.address,
+        }
+        command = [sys.executable, "-m", "logtriage.apps.cli", "triage", str(logs), "--json", "-"]
+        process = subprocess.Popen(
+            command, env={**os.environ, **told}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert came.wait(60)
+        time.sleep(0.2)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert time.monotonic() - began < 5
+    assert process.returncode == 0 and b"stopping" in err
+    verdict = json.loads(out)
+    assert _core(verdict["verdict"]) == offline(tmp_path)
+    assert verdict["model"]["result"] == "the offline verdict stands: asking was stopped"
+
+
+def test_nobody_is_asked_once_somebody_had_enough(tmp_path: Path) -> None:
+    logs = unknown_job(tmp_path)
+    enough = threading.Event()
+
+    def stopped(file: str, done: int, total: int) -> None:
+        if done:  # while the logs are read
+            enough.set()
+
+    with serving(good) as server:
+        chosen = settings(tmp_path, server.address)
+        verdict = triage(logs, workers=1, progress=stopped, enough=enough, settings=chosen)
+    assert server.requests == [] and verdict.model is not None
+    assert not verdict.model.asked and "stopped" in verdict.model.why
 
 
 def test_one_slow_vote_does_not_cost_the_others(tmp_path: Path) -> None:

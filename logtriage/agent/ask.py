@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -24,6 +25,7 @@ from logtriage.settings import Settings
 PROMPT = "triage_vote"
 # Of a vote's tokens; the rest is for instructions, look-ups and the answer.
 EVIDENCE_SHARE = 0.45
+LOOK = 0.05  # seconds between looks at whether somebody had enough
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Asked:
     seconds: float = 0.0
     fault: str = ""  # why no vote came back, if none did
     is_late: bool = False
+    is_stopped: bool = False  # somebody had enough before the votes were in
 
     @property
     def returned(self) -> int:
@@ -59,8 +62,13 @@ class _Texts:
     has_tools: bool
 
 
-def ask(desk: Desk, settings: Settings, *, until: float) -> Asked:
-    """The votes on a job. Whatever the endpoint does, this returns by `until` (of time.monotonic)."""
+def ask(
+    desk: Desk, settings: Settings, *, until: float, enough: threading.Event | None = None
+) -> Asked:
+    """The votes on a job. Whatever the endpoint does, this returns by `until` (of time.monotonic).
+
+    Once `enough` is set it returns at once, and what came back until then is no answer.
+    """
     asked = Asked(load_prompt(PROMPT), settings.llm_model, settings.llm_tokens_per_vote)
     began = time.monotonic()
     done = threading.Event()
@@ -70,6 +78,8 @@ def ask(desk: Desk, settings: Settings, *, until: float) -> Asked:
     def run() -> None:
         try:
             asyncio.run(ballots.collect())
+        except asyncio.CancelledError:
+            pass  # closed below
         except Exception as fault:
             with snapshot:
                 asked.fault = asked.fault or str(fault) or type(fault).__name__
@@ -78,12 +88,17 @@ def ask(desk: Desk, settings: Settings, *, until: float) -> Asked:
 
     # A thread of its own: a name look-up that hangs cannot be cancelled, only left behind.
     threading.Thread(target=run, name="votes", daemon=True).start()
-    done.wait(max(0.0, until - time.monotonic()))
+    while not done.wait(min(LOOK, max(0.0, until - time.monotonic()))):
+        asked.is_stopped = enough is not None and enough.is_set()
+        if asked.is_stopped or time.monotonic() >= until:
+            break
     with snapshot:
-        ballots.is_closed = True
+        ballots.close()
         asked.seconds = round(time.monotonic() - began, 3)
-        asked.is_late = not done.is_set() or ballots.is_late
-        if not asked.returned and not asked.fault:
+        asked.is_late = not asked.is_stopped and (not done.is_set() or ballots.is_late)
+        if asked.is_stopped:
+            asked.fault = "asking was stopped"
+        elif not asked.returned and not asked.fault:
             asked.fault = "no vote came back within the time budget"
     return asked
 
@@ -144,6 +159,7 @@ class _Ballots:
         self.lock, self.on_request = lock, on_request
         self.is_closed = False
         self.is_late = False
+        self.under_way: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
         self.words: Vocabulary | None = None
         self.models: dict[bool, Any] = {}
         self.shown: dict[tuple[float, bool], tuple[_Texts, EvidenceFile]] = {}
@@ -152,7 +168,18 @@ class _Ballots:
         self.began = 0.0
         self.slowest = 0.0  # seconds from the first request to the latest vote that came back
 
+    def close(self) -> None:
+        """Count no vote any more, and let go of those under way; from another thread."""
+        self.is_closed = True
+        if self.under_way is not None:
+            loop, task = self.under_way
+            with contextlib.suppress(RuntimeError):  # it is over already
+                loop.call_soon_threadsafe(task.cancel)
+
     async def collect(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.under_way = (asyncio.get_running_loop(), task)
         # Imported here, in the thread of the votes: it takes seconds, and they count.
         from langsmith import tracing_context
 

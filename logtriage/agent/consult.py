@@ -6,6 +6,7 @@ What asking needs is imported only when it is done: a sure verdict costs nothing
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -40,15 +41,17 @@ class Consultation:
         settings: Settings,
         precedents: Sequence[Precedent] = (),
         routine: Routine | None = None,
+        enough: threading.Event | None = None,
     ) -> None:
         """`precedents` are confirmed diagnoses of similar jobs, the nearest first; `routine` what its kind
-        of job always writes.
+        of job always writes. Once `enough` is set, nobody is asked any more and the offline decision stands.
         """
         self.decision = decision
         self._job = (findings, decision, catalogue, inventory, bank, matcher)
         self._settings = settings
         self._precedents = precedents
         self.routine = routine
+        self._enough = enough
         self._counsel: Counsel | None = None
         self._use = self._ask()
 
@@ -63,12 +66,14 @@ class Consultation:
             return not_asked("the verdict is sure", wanted=False)
         if missing := unavailable(settings):
             return not_asked(missing, wanted=True)
+        if self._enough is not None and self._enough.is_set():
+            return not_asked("it was stopped before", wanted=True)
         try:
             from logtriage.agent.ask import ask
             from logtriage.agent.counsel import weigh
 
             desk = self.desk()
-            asked = ask(desk, settings, until=began + settings.llm_seconds)
+            asked = ask(desk, settings, until=began + settings.llm_seconds, enough=self._enough)
             self._counsel = weigh(desk, asked, settings, why or "it was told always to ask")
             if settings.llm_log_agent and self.routine is None and not asked.fault:
                 self._propose(desk, began + settings.llm_seconds)

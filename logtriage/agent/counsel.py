@@ -43,7 +43,9 @@ def weigh(desk: Desk, asked: Asked, settings: Settings, why: str) -> Counsel:
     votes = Votes(asked=asked.returned, valid=len(asked.votes), votes_for=pooled.tally)
     decision, told = offline, _untold(asked, pooled)
     mitigations: tuple[str, ...] = ()
-    if pooled.failure_type is not None and pooled.failure_type != "unknown":
+    if asked.is_stopped:
+        pass  # a few votes that happened to be quick are no majority of those that were wanted
+    elif pooled.failure_type is not None and pooled.failure_type != "unknown":
         if pooled.failure_type == offline.failure_type:
             decision, told = _confirmed(offline, pooled), "the votes agree with the offline verdict"
             mitigations = pooled.mitigations
