@@ -77,7 +77,7 @@ def nightly(
         raise typer.Exit(1) from None
     if not quiet:
         _tell(done)
-    if done.poisoned or done.faults:
+    if done.broken or done.faults:
         raise typer.Exit(NOT_ALL)
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from logtriage.fleet.supervision import POISONED, Limits, Outcome, Task, triage_here
+from logtriage.fleet.supervision import FAULTY, POISONED, Limits, Outcome, Task, triage_here
 
 CONNECT_SECONDS = 30
 
@@ -35,7 +35,7 @@ def triaged_on(
         raise ClusterFault("--engine needs Dask: pip install 'logtriage[fleet]'") from None
     where: dict[str, Any] = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        client = dask.Client(**where, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = dask.Client(**where, timeout=CONNECT_SECONDS)
     except (OSError, TimeoutError, ValueError) as fault:
         raise ClusterFault(f"no Dask scheduler answers at {address}: {fault}") from None
     with client:
@@ -56,5 +56,5 @@ def _triaged(
         elif isinstance(fault, dask.KilledWorker):
             yield task, Outcome(POISONED, reason="the cluster's workers that had it died again and again")
         else:
-            yield task, Outcome(POISONED, reason=f"{type(fault).__name__}: {fault}")
+            yield task, Outcome(FAULTY, reason=f"{type(fault).__name__}: {fault}")
         future.release()

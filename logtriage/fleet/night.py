@@ -13,7 +13,7 @@ from logtriage.fleet.digest import WINDOW_DAYS, Digest, digest
 from logtriage.fleet.fingerprint import Fingerprint, fingerprint
 from logtriage.fleet.listing import jobs_below
 from logtriage.fleet.store import FleetStore, Night
-from logtriage.fleet.supervision import POISONED, TRIAGED, Outcome, Task
+from logtriage.fleet.supervision import FAULTY, TRIAGED, UNREADABLE, Outcome, Task
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.verdicts import keep
 from logtriage.report.document import read_verdict
@@ -41,11 +41,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A night that is over; `read` jobs were triaged in this run, `poisoned` of the night could not be."""
+    """A night that is over: `read` jobs were read in this run, `broken` of the night could not be triaged."""
 
     digest: Digest
     read: int
-    poisoned: int
+    broken: int
     faults: tuple[str, ...]
 
 
@@ -117,8 +117,8 @@ def run_night(
         done = 0
         for task, outcome in _outcomes(found, waiting, triage, spools):
             job, mark = waiting[task.key]
-            # What could not be fetched is tried again next night.
-            store.keep(job, mark.digest if task.paths else "", outcome, night, time.time())
+            is_over = outcome.status != FAULTY  # else it is tried again next night
+            store.keep(job, mark.digest if is_over else "", outcome, night, time.time())
             if outcome.verdict is not None and data_dir is not None:
                 keep(read_verdict(outcome.verdict), job.paths, data_dir)
             done += 1
@@ -128,8 +128,8 @@ def run_night(
     since = night.began - WINDOW_DAYS * 86_400
     notes = (*found.notes, *found.faults)
     told = digest(store.place, night, store.triaged(since), store.untriaged(since), running, notes)
-    poisoned = sum(each.status == POISONED for each in told.untriaged)
-    return Finished(told, done, poisoned, found.faults)
+    broken = sum(each.status != UNREADABLE for each in told.untriaged)
+    return Finished(told, done, broken, found.faults)
 
 
 def _outcomes(
@@ -147,7 +147,7 @@ def _outcomes(
             try:
                 paths = source.collect(replace(job, id=key.removeprefix(f"{source.name}/")), Path(spool))
             except SourceFault as fault:
-                yield Task(key, ()), Outcome(POISONED, reason=str(fault))
+                yield Task(key, ()), Outcome(FAULTY, reason=str(fault))
                 continue
         tasks.append(Task(key, paths, mark.bytes))
     yield from triage(tasks)

@@ -17,7 +17,9 @@ from typing import Any
 
 LOOK_SECONDS = 0.2  # between two looks at the worker's memory and the clock
 HUGE_BYTES = 512 << 20  # from here on the logs of one job are read by several processes
-TRIAGED, UNREADABLE, POISONED = "triaged", "unreadable", "poisoned"
+# A poisoned job took its worker with it, or too long; a faulty one met a fault of the program or of its
+# source, which may be mended by the next night.
+TRIAGED, UNREADABLE, POISONED, FAULTY = "triaged", "unreadable", "poisoned", "faulty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Limits:
 class Outcome:
     """What became of a task: `verdict` is the document where it was triaged, else `reason` says why not."""
 
-    status: str  # triaged | unreadable | poisoned
+    status: str  # triaged | unreadable | poisoned | faulty
     verdict: dict[str, Any] | None = None
     reason: str = ""
 
@@ -155,7 +157,7 @@ def _outcome(answer: dict[str, Any]) -> Outcome:
         return Outcome(TRIAGED, answer["verdict"])
     if "unreadable" in answer:
         return Outcome(UNREADABLE, reason=answer["unreadable"])
-    return Outcome(POISONED, reason=answer["fault"])
+    return Outcome(FAULTY, reason=answer["fault"])
 
 
 def _ending(status: int) -> str:
