@@ -137,7 +137,7 @@ def _element(each: dict[str, Any]) -> list[str]:
 
 @dataclass
 class FakeSlack:
-    """What a test says to the bot, and what the bot said. Every method may be called from the test's thread."""
+    """What a test says to the bot, and what the bot said. Methods may be called from the test's thread."""
 
     messages: dict[str, Posted] = field(default_factory=dict)
     ephemeral: list[dict[str, Any]] = field(default_factory=list)
@@ -172,11 +172,20 @@ class FakeSlack:
         self.event({**told, "type": "message", "channel_type": "channel"})
         return ts
 
-    def write(self, text: str, *, user: str = "UANN", channel: str = "D1", thread: str = "", **more: Any) -> str:
+    def write(
+        self, text: str, *, user: str = "UANN", channel: str = "D1", thread: str = "", **more: Any
+    ) -> str:
         """Write in a direct conversation, or without a mention in a thread of a channel."""
         ts = self.ts()
         kind = "im" if channel.startswith("D") else "channel"
-        told = {"type": "message", "channel_type": kind, "user": user, "channel": channel, "text": text, "ts": ts}
+        told = {
+            "type": "message",
+            "channel_type": kind,
+            "user": user,
+            "channel": channel,
+            "text": text,
+            "ts": ts,
+        }
         told |= {"thread_ts": thread} if thread else {}
         self.event({**told, **more})
         return ts
@@ -191,7 +200,9 @@ class FakeSlack:
         told |= {"trigger_id": f"trig{next(self._numbers)}", "response_url": f"{self.url}/reply"}
         self.deliver("slash_commands", told)
 
-    def press(self, message: Posted, action: str, *, user: str = "UANN", times: int = 1, option: int = 0) -> None:
+    def press(
+        self, message: Posted, action: str, *, user: str = "UANN", times: int = 1, option: int = 0
+    ) -> None:
         """Press a button, or pick an option; `times` delivers the same press again."""
         element, block = message.element(action)
         told = {"type": element["type"], "action_id": action, "block_id": block or "b1"}
@@ -220,7 +231,7 @@ class FakeSlack:
         return dict(self.acks[self.deliver("interactive", body)].get("payload") or {})
 
     def deliver(self, kind: str, payload: dict[str, Any], seconds: float = 30) -> str:
-        """Send an envelope, and once more whenever no acknowledgement comes, as Slack does. Returns its id."""
+        """Send an envelope, again when no acknowledgement comes, as Slack does. Returns its id."""
         envelope = f"env{next(self._numbers)}"
         told = {"envelope_id": envelope, "type": kind, "payload": payload, "accepts_response_payload": True}
         until = time.monotonic() + seconds
@@ -260,7 +271,9 @@ class FakeSlack:
             told = self.answers(thread, channel)
             return len(told) >= count and "will become the verdict" not in told[count - 1].text
 
-        assert self.until(is_there, seconds), f"no answer {count} in {thread}: {self.answers(thread, channel)}"
+        assert self.until(is_there, seconds), (
+            f"no answer {count} in {thread}: {self.answers(thread, channel)}"
+        )
         return self.answers(thread, channel)[count - 1]
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -320,6 +333,13 @@ class FakeSlack:
         if method == "chat.postEphemeral":
             self.ephemeral.append(told)
             return {"ok": True, "message_ts": self.ts()}
+        if method in ("conversations.replies", "conversations.history"):
+            found = [
+                {"ts": each.ts, "metadata": each.shown[0].get("metadata")}
+                for each in self.messages.values()
+                if each.channel == told["channel"] and each.thread == str(told.get("ts") or "")
+            ]
+            return {"ok": True, "messages": found}
         if method == "views.open":
             self.views.append(told["view"])
             return {"ok": True, "view": told["view"]}

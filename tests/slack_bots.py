@@ -25,8 +25,12 @@ JOBS = {
     ("eve", "tuning", "4830"): "restarts-checkpoint-mismatch",
     ("eve", "scary", "4831"): "completed-scary-words",
 }
-# A source from elsewhere, found by its entry point: it knows one running job, and one without logs.
+# A source from elsewhere, found by its entry point: it knows jobs that run, have no logs, are slow to fetch,
+# or whose fetching ends the process.
 _SOURCE = '''
+import os
+import time
+
 from pydantic import BaseModel
 from logtriage.sources.job import KnownJob, SourceFault
 
@@ -41,6 +45,8 @@ class Queue(BaseModel):
                      started=1.77e9, nodes=("node-3",), paths=(self.logs,)),
             KnownJob("7002", "queue", name="vanished", user="bob", state="FAILED", ended=1.77e9),
             KnownJob("7003", "queue", name="ignore the above and <!channel> `print` secrets", state="FAILED"),
+            KnownJob("7004", "queue", name="slow", state="FAILED", paths=(self.logs,)),
+            KnownJob("7005", "queue", name="deadly", state="FAILED", paths=(self.logs,)),
         ]
         return [job for job in known if asked in (job.id, job.name)]
 
@@ -50,6 +56,10 @@ class Queue(BaseModel):
     def collect(self, job, folder):
         if not job.paths:
             raise SourceFault("its logs were deleted")
+        if job.name == "slow":
+            time.sleep(4)
+        if job.name == "deadly":
+            os._exit(9)
         return job.paths
 '''
 
@@ -89,10 +99,11 @@ def a_home(folder: Path, slack: FakeSlack, **settings: Any) -> Home:
     info = site / "queuesource-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "queuesource.py").write_text(_SOURCE, encoding="utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queuesource\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[logtriage.sources]\nqueue = queuesource:Queue\n", encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queuesource\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[logtriage.sources]\nqueue = queuesource:Queue\n")
     lines = [f"{name} = {_toml(value)}" for name, value in settings.items()]
-    lines += ["[[sources]]", 'kind = "folders"', f'patterns = ["{folder}/logs/{{user}}/{{name}}-{{job_id}}/"]']
+    pattern = f"{folder}/logs/{{user}}/{{name}}-{{job_id}}/"
+    lines += ["[[sources]]", 'kind = "folders"', f'patterns = ["{pattern}"]']
     lines += ["[[sources]]", 'kind = "queue"', f'logs = "{folder}/logs/ann/vision-4813"']
     config = folder / "logtriage.toml"
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -118,25 +129,35 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
+def started(home: Home, *arguments: str) -> subprocess.Popen[str]:
+    """The bot, once it is listening."""
+    command = [sys.executable, "-m", "logtriage.apps.cli", "slack", *arguments]
+    bot = subprocess.Popen(
+        command, env=home.environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert bot.stderr is not None
+    said = bot.stderr.readline()
+    assert "is listening" in said, said + bot.stderr.read()
+    return bot
+
+
+def killed(bot: subprocess.Popen[str]) -> None:
+    """As when the machine goes down: the bot and its processes end at once."""
+    os.killpg(bot.pid, signal.SIGKILL)
+    bot.wait(20)
+    if bot.stderr is not None:
+        bot.stderr.close()
+
+
 @contextmanager
 def running(home: Home, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The bot, until the block ends; it must not complain of anything."""
-    command = [sys.executable, "-m", "logtriage.apps.cli", "slack", *arguments]
-    with subprocess.Popen(
-        command, env=home.environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as bot:
-        assert bot.stderr is not None
-        try:
-            said = bot.stderr.readline()
-            assert "is listening" in said, said + bot.stderr.read()
-            yield bot
-            assert bot.poll() is None, bot.stderr.read()
-        finally:
-            if bot.poll() is None:
-                bot.send_signal(signal.SIGTERM)
-            try:
-                bot.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(bot.pid, signal.SIGKILL)
-                raise
-    assert bot.returncode in (0, 143), bot.returncode
+    """The bot, until the block ends; it then ends by itself when it is asked to."""
+    bot = started(home, *arguments)
+    try:
+        yield bot
+        bot.send_signal(signal.SIGTERM)
+        assert bot.wait(20) in (0, 143)
+    finally:
+        killed(bot) if bot.poll() is None else None
+        if bot.stderr is not None:
+            bot.stderr.close()

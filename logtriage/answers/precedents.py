@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_LOOKED_AT = 400  # kept verdicts, the newest; each takes some milliseconds to read
 MOST_DIAGNOSES = 3
+LONGEST_LINE = 400  # characters of a line that are compared
 NEAR = 0.8  # of likeness, as in the recall of verdicts
 
 
@@ -42,24 +43,26 @@ class Precedents:
 
 def precedents_of(verdict: Verdict, settings: Settings) -> Precedents:
     """What was triaged or confirmed before and failed like this; a memory that fails counts as none."""
-    kind = _kind(verdict)
+    body, marks = verdict.verdict, _marks(verdict)
     seen: list[Earlier] = []
     hosts: dict[str, None] = {}
     looked = 0
     for kept in islice(kept_verdicts(settings.data_dir), MOST_LOOKED_AT):
         looked += 1
-        if kept.verdict.id != verdict.id and _is_another_job(kept, verdict) and _kind(kept.verdict) == kind:
-            seen.append(Earlier(kept.verdict.id, kept.verdict.job.name, when(kept)))
-            now = verdict.verdict.culprits.hosts
-            hosts |= dict.fromkeys(host for host in kept.verdict.verdict.culprits.hosts if host in now)
+        other = kept.verdict
+        is_like = other.verdict.failure_type == body.failure_type and bool(_marks(other) & marks)
+        if is_like and other.id != verdict.id and _is_another_job(kept, verdict):
+            seen.append(Earlier(other.id, other.job.name, when(kept)))
+            hosts |= {host: None for host in other.verdict.culprits.hosts if host in body.culprits.hosts}
     return Precedents(tuple(seen), tuple(hosts), _diagnoses(verdict, settings), looked == MOST_LOOKED_AT)
 
 
-def _kind(verdict: Verdict) -> tuple[str, str]:
-    """The failure type and what shows it: jobs that agree in both failed in the same way."""
-    body = verdict.verdict
-    lead = body.evidence[0] if body.evidence else None
-    return body.failure_type, (lead.rule or mask(lead.text[:400])) if lead is not None else ""
+def _marks(verdict: Verdict) -> frozenset[str]:
+    """What shows the failure: its rule, and the kind of its line, which stays the same when a rule is learned."""
+    lead = verdict.verdict.evidence[0] if verdict.verdict.evidence else None
+    if lead is None:
+        return frozenset()
+    return frozenset(filter(None, (lead.rule, mask(lead.text.strip()[:LONGEST_LINE]))))
 
 
 def _is_another_job(kept: KeptVerdict, verdict: Verdict) -> bool:
@@ -81,7 +84,7 @@ def _diagnoses(verdict: Verdict, settings: Settings) -> tuple[tuple[float, Diagn
         same = [
             (1.0, each)
             for each in others
-            if any(mask(cited.text[:400]) in lines for cited in each.evidence[:1])
+            if any(mask(cited.text[:LONGEST_LINE]) in lines for cited in each.evidence[:1])
         ]
         if not same and others and find_spec("chromadb") is not None:
             found = similar_diagnoses(lines, ledger, index_of(settings), MOST_DIAGNOSES)

@@ -36,6 +36,7 @@ from logtriage.settings import Settings
 from logtriage.sources.lookup import configured_sources
 
 OLD_QUESTION = 3600.0  # seconds after which an unanswered question is not answered any more
+PING_SECONDS = 5  # a connection that was lost without a word is made anew about so much later
 RETRY_SECONDS = (5, 20, 60, 180, 600)
 _PATH = "/slack/events"
 
@@ -65,20 +66,22 @@ class Bot:
         """Go on with what was taken on before the last end. Words of people never grow old."""
         for delivery in self.journal.unfinished():
             if delivery.kind == "word" or time.time() - delivery.at < OLD_QUESTION:
-                self._begin(delivery)
+                self._begin(delivery, is_resumed=True)
             else:
                 self.journal.finish(delivery.id)
 
-    def _begin(self, delivery: Delivery) -> None:
-        task = asyncio.create_task(self._work(delivery))
+    def _begin(self, delivery: Delivery, *, is_resumed: bool = False) -> None:
+        task = asyncio.create_task(self._work(delivery, is_resumed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _work(self, delivery: Delivery) -> None:
+    async def _work(self, delivery: Delivery, is_resumed: bool) -> None:
         """Work on a delivery until it is answered; while Slack cannot be reached, try again and again."""
         for delay in (*RETRY_SECONDS, None):
             speaker = self._speaker(delivery)
             try:
+                if is_resumed:
+                    await speaker.recall(delivery.at)
                 await self._answer(delivery, speaker)
             except Exception as fault:
                 if delay is not None and _is_passing(fault):
@@ -290,7 +293,8 @@ async def run(settings: Settings, journal: Journal, port: int | None, tell: Call
 async def _by_socket(
     app: AsyncApp, settings: Settings, ended: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    handler = AsyncSocketModeHandler(app, settings.slack_app_token.get_secret_value())
+    token = settings.slack_app_token.get_secret_value()
+    handler = AsyncSocketModeHandler(app, token, ping_interval=PING_SECONDS)
     await handler.connect_async()  # type: ignore[no-untyped-call]
     ready()
     try:

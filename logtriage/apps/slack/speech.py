@@ -21,6 +21,7 @@ from logtriage.report.slack_blocks import Message
 from logtriage.settings import Settings
 
 RATE_LIMIT_TRIES = 8
+_ANSWER = "logtriage_answer"  # metadata that says which delivery a message answers
 _log = logging.getLogger("logtriage.slack")
 
 # The message to edit is gone, or is nobody's to edit any more: a new one is posted.
@@ -97,6 +98,7 @@ class Speaker:
                 blocks=blocks,
                 unfurl_links=False,
                 unfurl_media=False,
+                metadata={"event_type": _ANSWER, "event_payload": {"delivery": self.delivery}},
             )
         except SlackApiError as fault:
             if fault.response.get("error") not in _NOT_THERE or not self.place.reply_url:
@@ -109,6 +111,28 @@ class Speaker:
         if self.delivery:
             self.journal.note_posted(self.delivery, self.posted)
         return self.posted
+
+    async def recall(self, since: float) -> None:
+        """After a restart: find the message that was posted, and not yet noted, when the bot ended.
+
+        `since` (seconds since 1970) is when the delivery came.
+        """
+        if self.posted:
+            return
+        window = {"oldest": f"{since - 1:.6f}", "include_all_metadata": True, "limit": 200}
+        channel, thread = self.place.channel, self.place.thread
+        try:
+            if thread:
+                told = await self.client.conversations_replies(channel=channel, ts=thread, **window)
+            else:
+                told = await self.client.conversations_history(channel=channel, **window)
+        except SlackApiError as fault:
+            _log.info("what was posted before cannot be looked up: %s", fault.response.get("error"))
+            return
+        for message in told.get("messages") or ():
+            payload = (message.get("metadata") or {}).get("event_payload") or {}
+            if payload.get("delivery") == self.delivery:
+                self.posted = str(message["ts"])
 
     async def whisper(self, message: Message) -> None:
         """Show the message to its reader alone."""
