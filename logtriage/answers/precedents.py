@@ -58,7 +58,7 @@ def precedents_of(verdict: Verdict, settings: Settings) -> Precedents:
 
 
 def _marks(verdict: Verdict) -> frozenset[str]:
-    """What shows the failure: its rule, and the kind of its line, which stays the same when a rule is learned."""
+    """What shows the failure: its rule, and the kind of its line, which stays when a rule is learned."""
     lead = verdict.verdict.evidence[0] if verdict.verdict.evidence else None
     if lead is None:
         return frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import ClientConnectorError
 from slack_sdk.errors import SlackApiError
@@ -119,7 +120,7 @@ class Speaker:
         """
         if self.posted:
             return
-        window = {"oldest": f"{since - 1:.6f}", "include_all_metadata": True, "limit": 200}
+        window: dict[str, Any] = {"oldest": f"{since - 1:.6f}", "include_all_metadata": True, "limit": 200}
         channel, thread = self.place.channel, self.place.thread
         try:
             if thread:
