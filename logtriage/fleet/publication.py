@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -45,13 +45,12 @@ def publish(digest: Digest, folder: Path) -> None:
     """
     (folder / "jobs").mkdir(parents=True, exist_ok=True)
     shown = without_secrets(digest)
-    by_key = {job.key: job for incident in shown.incidents for job in incident.jobs}
-    by_key |= {job.key: job for chain in shown.chains for job in chain.jobs}
-    by_key |= {job.key: job for job in shown.tonight}
-    for job in by_key.values():
+    groups = [shown.tonight, *(each.jobs for each in shown.incidents), *(each.jobs for each in shown.chains)]
+    for job in {job.key: job for jobs in groups for job in jobs}.values():
         target = folder / "jobs" / page_name(job)
         if job.night == digest.night or not target.exists():
-            _write(target, html.page(job.verdict.model_copy(update={"timing": Timing()})))
+            verdict = job.verdict if job.night == digest.night else redacted(job.verdict)
+            _write(target, html.page(verdict.model_copy(update={"timing": Timing()})))
     _write(folder / "digest.md", markdown(shown))
     _write(folder / "jobs.jsonl", "".join(json_lines(shown)))
     _write(folder / "chat.txt", chat(shown))
@@ -60,25 +59,26 @@ def publish(digest: Digest, folder: Path) -> None:
 
 
 def without_secrets(digest: Digest) -> Digest:
-    """The digest with every verdict as it may leave the machine."""
-    clean: dict[str, TriagedJob] = {}
+    """The digest as it may leave the machine: the verdicts of this night, and the titles of incidents.
 
-    def cleaned(job: TriagedJob) -> TriagedJob:
-        if job.key not in clean:
-            clean[job.key] = replace(job, verdict=redacted(job.verdict))
-        return clean[job.key]
+    Of jobs of earlier nights nothing is shown but their keys, times and places.
+    """
+    clean = {job.key: replace(job, verdict=redacted(job.verdict)) for job in digest.tonight}
+
+    def cleaned(jobs: Sequence[TriagedJob]) -> tuple[TriagedJob, ...]:
+        return tuple(clean.get(job.key, job) for job in jobs)
+
+    def titled(incident: Incident) -> Incident:
+        last = incident.jobs[-1]
+        body = (clean.get(last.key) or replace(last, verdict=redacted(last.verdict))).verdict.verdict
+        return replace(incident, jobs=cleaned(incident.jobs), title=body.title)
 
     return replace(
         digest,
-        tonight=tuple(map(cleaned, digest.tonight)),
-        unknowns=tuple(map(cleaned, digest.unknowns)),
-        incidents=tuple(
-            replace(
-                each, jobs=tuple(map(cleaned, each.jobs)), title=cleaned(each.jobs[-1]).verdict.verdict.title
-            )
-            for each in digest.incidents
-        ),
-        chains=tuple(replace(each, jobs=tuple(map(cleaned, each.jobs))) for each in digest.chains),
+        tonight=cleaned(digest.tonight),
+        unknowns=cleaned(digest.unknowns),
+        incidents=tuple(map(titled, digest.incidents)),
+        chains=tuple(replace(each, jobs=cleaned(each.jobs)) for each in digest.chains),
     )
 
 

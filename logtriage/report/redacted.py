@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from logtriage.redaction import Redaction
@@ -17,9 +17,11 @@ def redacted(verdict: Verdict, redaction: Redaction | None = None) -> Verdict:
     """
     document = verdict.to_dict()
     redaction = redaction or Redaction()
-    for text in _texts(document):
+    # Each text once: most of a document's are file names, said again and again.
+    texts = dict.fromkeys(_texts(document))
+    for text in texts:
         redaction.learn(text)
-    return read_verdict(_hidden(document, redaction))
+    return read_verdict(_hidden(document, {text: redaction.redact(text) for text in texts}))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -33,9 +35,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _hidden(value: Any, redaction: Redaction) -> Any:
+def _hidden(value: Any, shown: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return redaction.redact(value)
+        return shown[value]
     if isinstance(value, dict):
-        return {key: _hidden(each, redaction) for key, each in value.items()}
-    return [_hidden(each, redaction) for each in value] if isinstance(value, list) else value
+        return {key: _hidden(each, shown) for key, each in value.items()}
+    return [_hidden(each, shown) for each in value] if isinstance(value, list) else value
