@@ -30,7 +30,7 @@ JOB_LINES = 8_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 60  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
 WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among the files, but for each file …
-LEAST_WINDOWS = 16 << 10  # … at least this
+LEAST_WINDOWS = 12 << 10  # … at least this
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
 
@@ -147,9 +147,10 @@ def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:
     take(0, min(HEAD_BYTES, budget // 8), 1, 0)
     tail = min(TAIL_BYTES, budget // 2)
     take(extent.bytes - tail, extent.bytes, extent.lines + 1, extent.bytes)
+    before, after = min(BEFORE_BYTES, budget // 2), min(AFTER_BYTES, budget // 6)
     for line, offset in extent.places:
         if not any(start + 1024 <= offset < stop - 1024 for start, stop, _, _ in chosen):
-            take(offset - BEFORE_BYTES, offset + AFTER_BYTES, line, offset)
+            take(offset - before, offset + after, line, offset)
     chosen.sort()
     joined = [chosen[0]]
     for start, stop, line, offset in chosen[1:]:

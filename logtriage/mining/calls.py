@@ -70,7 +70,8 @@ class Called:
 class Calls:
     """Asks which lines may answer a rule; remembers what texts call, across pieces and files.
 
-    `progress` are the rules that mark progress and neither cause nor symptom, by their place in the bank.
+    `progress` are the rules that mark progress and neither cause nor symptom, by their place in the bank;
+    `telling` are causes and symptoms, and what can void them.
     """
 
     def __init__(self, matcher: Matcher, databases: Sequence[Databases]) -> None:
@@ -78,6 +79,7 @@ class Calls:
         self._databases = databases
         rules = matcher.bank.rules
         self._loud = frozenset(index for index, rule in enumerate(rules) if is_loud(rule))
+        self.telling = self._loud.union(index for index, rule in enumerate(rules) if rule.voids)
         self.progress = frozenset(
             index for index, rule in enumerate(rules) if rule.marks is not None and not is_loud(rule)
         )

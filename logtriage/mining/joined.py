@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from logtriage.mining.parts import Part, Scanned
+from logtriage.mining.parts import Part, Scanned, keys_bytes
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source, Unreadable
 
-JOB_KEYS_BYTES = 64 << 20  # what the distinct shapes of all files together may take, but for each file …
-LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 REPORT_SECONDS = 0.2
 
 # What the caller is told while the pass runs: file, stored bytes read, stored bytes in all.
@@ -42,7 +40,6 @@ class Joined:
         self._cut: set[int] = set()  # sources that were not read to their end
         self._summaries = [Summary() for _ in sources]
         self._faults: list[tuple[int, Unreadable]] = []
-        self._keys_bytes = max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, len(sources)))
 
     def add(self, part: Part, scanned: Scanned) -> None:
         missing = self._missing[part.source]
@@ -51,20 +48,26 @@ class Joined:
         self._early[part] = scanned
         while missing and missing[-1] in self._early:
             found = self._early.pop(missing.pop())
-            self._summaries[part.source].append(found.summary)
+            if part.is_file:
+                self._summaries[part.source] = found.summary
+            else:
+                self._summaries[part.source].append(found.summary)
             if found.fault:
                 file = self._sources[part.source].file
                 self._faults.append((part.source, Unreadable(file, found.fault)))
             if not found.is_whole:
                 self._cut.add(part.source)
                 return
-        if not missing:
+        if not missing and not part.is_file:
             self._finish(part.source)
 
     def _finish(self, source: int) -> None:
         where = self._sources[source]
         self._summaries[source] = self.scanner.finished(
-            self._summaries[source], where.role, one_rank=where.rank is not None, keys_bytes=self._keys_bytes
+            self._summaries[source],
+            where.role,
+            one_rank=where.rank is not None,
+            keys_bytes=keys_bytes(self._sources),
         )
 
     def survey(self, unread: int) -> Survey:

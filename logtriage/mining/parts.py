@@ -15,6 +15,8 @@ from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source
 
+JOB_KEYS_BYTES = 64 << 20  # what the distinct shapes of all files together may take, but for each file …
+LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 PART_BYTES = 64 << 20
 BLOCK_BYTES = 8 << 20  # of a part, what is looked at in one go; several times as much memory is in use
 
@@ -27,10 +29,17 @@ class Part:
     start: int = 0
     stop: int | None = None
 
+    @property
+    def is_file(self) -> bool:
+        return self.stop is None
+
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What was found in a part; `fault` says why its end could not be read, `is_whole` whether it was."""
+    """What was found in a part; `fault` says why its end could not be read, `is_whole` whether it was.
+
+    Of a file that is one part, the summary is finished.
+    """
 
     summary: Summary
     fault: str | None = None
@@ -56,27 +65,42 @@ def _can_be_shared(root: Path, source: Source) -> bool:
         return False  # said when it is read
 
 
+def keys_bytes(sources: Sequence[Source]) -> int:
+    """What the shapes of each file may take, once it was read, beside those of all others."""
+    return max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, len(sources)))
+
+
 def scan_part(
     scanner: Scanner,
     root: Path,
     source: Source,
     part: Part,
+    most_keys: int,
     told: Told,
     enough: Callable[[], bool],
 ) -> Scanned:
-    """Read a part to its end, or until `enough` says so between two blocks; what was readable counts."""
+    """Read a part to its end, or until `enough` says so between two blocks; what was readable counts.
+
+    `most_keys`: see `keys_bytes`.
+    """
     summary = Summary()
+    one_rank = source.rank is not None
+    fault = None
+    is_whole = True
     try:
         for data, elided in _blocks(root, source, part, told):
             # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
-            summary.append(scanner.scan_piece(data, source.role, elided=elided))
+            summary.append(scanner.scan_piece(data, source.role, elided=elided, one_rank=one_rank))
             if enough():
-                return Scanned(summary, is_whole=False)
-    except StreamFault as fault:
-        return Scanned(summary, str(fault))
+                is_whole = False
+                break
+    except StreamFault as error:
+        fault = str(error)
     except OSError as error:
-        return Scanned(summary, error.strerror or str(error))
-    return Scanned(summary)
+        fault = error.strerror or str(error)
+    if part.is_file:
+        summary = scanner.finished(summary, source.role, one_rank=one_rank, keys_bytes=most_keys)
+    return Scanned(summary, fault, is_whole)
 
 
 def _blocks(root: Path, source: Source, part: Part, told: Told) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from logtriage.mining.joined import REPORT_SECONDS, Joined, Told
-from logtriage.mining.parts import Part, Scanned, scan_part
+from logtriage.mining.parts import Part, Scanned, keys_bytes, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.bank import load_bank
@@ -41,9 +41,10 @@ def in_processes(
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     is_done = False
+    most_keys = keys_bytes(sources)
     try:
         futures: dict[Future[Scanned], Part] = {
-            pool.submit(_scan_here, root, sources[part.source], part): part
+            pool.submit(_scan_here, root, sources[part.source], part, most_keys): part
             for source_parts in order
             for part in source_parts
         }
@@ -96,9 +97,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _scan_here(root: Path, source: Source, part: Part) -> Scanned:
+def _scan_here(root: Path, source: Source, part: Part, most_keys: int) -> Scanned:
     def told(count: int) -> None:
         with _Process.done.get_lock():
             _Process.done.value += count
 
-    return scan_part(_Process.scanner, root, source, part, told, lambda: bool(_Process.stop.value))
+    return scan_part(_Process.scanner, root, source, part, most_keys, told, lambda: bool(_Process.stop.value))

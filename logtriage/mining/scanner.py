@@ -38,10 +38,13 @@ class Scanner:
         self._calls = Calls(matcher, databases)
         self._marked: dict[bytes, bool] = {}
 
-    def scan_piece(self, data: bytes, where: SourceRole, *, elided: int = 0) -> Summary:
+    def scan_piece(
+        self, data: bytes, where: SourceRole, *, elided: int = 0, one_rank: bool = False
+    ) -> Summary:
         """The summary of a piece that begins at a line's start.
 
-        `elided` bytes were left out of the middle of a piece that is one very long line.
+        `elided` bytes were left out of the middle of a piece that is one very long line. Where `one_rank`
+        wrote the file, few lines of each kind tell how far it came.
         """
         summary = Summary(bytes=len(data) + elided)
         if not data:
@@ -64,10 +67,12 @@ class Scanner:
                 summary.keep(key, KeyCount(kind.count, place(kind.first), place(kind.last), sample))
             if self._is_marked(key, lines, kind.first):
                 marked[int(lines.codes[kind.first])] = key
-        self._keep_steps(lines, marked, summary)
+        steps = (ONE_RANK_STEPS, ONE_RANK_STEPS) if one_rank else (STEPS_FIRST, STEPS_LAST)
+        self._keep_steps(lines, marked, summary, *steps)
         hits: list[tuple[int, Hit]] = []
         for same in self._alike(lines, self._calls.loud(lines), summary):
-            found = [hit for hit in self._match(lines.line(same[0]), where) if is_loud(hit.rule)]
+            answers = self._match(lines.line(same[0]), where, self._calls.telling)
+            found = [hit for hit in answers if is_loud(hit.rule)]
             hits += [(index, hit) for hit in found for index in same]
         hits.sort(key=lambda item: item[0])
         for index, hit in hits:
@@ -83,21 +88,23 @@ class Scanner:
             known = self._marked[key] = self._calls.marked(lines.line(index))
         return known
 
-    def _keep_steps(self, lines: Lines, marked: Mapping[int, bytes], summary: Summary) -> None:
+    def _keep_steps(
+        self, lines: Lines, marked: Mapping[int, bytes], summary: Summary, most_first: int, most_last: int
+    ) -> None:
         """Of each key, whose lines may have several blurs, the first and the last lines."""
         counts: Counter[bytes] = Counter()
         named: dict[bytes, list[int]] = {}
-        for code, indices in lines.ends_of(marked, STEPS_FIRST, STEPS_LAST).items():
+        for code, indices in lines.ends_of(marked, most_first, most_last).items():
             named.setdefault(marked[code], []).extend(indices)
             counts[marked[code]] += lines.kinds[code].count
         for key, indices in named.items():
             indices.sort()
-            if len(indices) > STEPS_FIRST + STEPS_LAST:
-                indices = indices[:STEPS_FIRST] + indices[-STEPS_LAST:]
+            if len(indices) > most_first + most_last:
+                indices = indices[:most_first] + indices[-most_last:]
             seen = [
                 ((index + 1, int(lines.starts[index])), lines.line(index)[:STEP_BYTES]) for index in indices
             ]
-            summary.steps[key] = Ends(counts[key], seen[:STEPS_FIRST], seen[STEPS_FIRST:])
+            summary.steps[key] = Ends(counts[key], seen[:most_first], seen[most_first:])
 
     def _alike(self, lines: Lines, indices: Sequence[int], summary: Summary) -> list[list[int]]:
         """The lines in groups that a rule answers alike: one by one, those of a storm by what they say.
@@ -135,8 +142,8 @@ class Scanner:
     ) -> Summary:
         """The summary of a whole file, once all its pieces are joined: what shows progress is matched now.
 
-        Where `one_rank` wrote the file, few lines of each kind tell how far it came. `keys_bytes` is what its
-        shapes may take from now on, beside those of all other files.
+        `keys_bytes` is what its shapes may take from now on, beside those of all other files; `one_rank` as
+        for `scan_piece`.
         """
         summary.keep_most(keys_bytes)
         for place, line in sorted(
@@ -150,7 +157,7 @@ class Scanner:
         summary.keys = dict(sorted(summary.keys.items(), key=lambda item: item[1].first))
         return summary
 
-    def _match(self, line: bytes, where: SourceRole, among: Collection[int] | None = None) -> list[Hit]:
+    def _match(self, line: bytes, where: SourceRole, among: Collection[int]) -> list[Hit]:
         return self._matcher.match_segments(segments(plain(line)), where, among)
 
 

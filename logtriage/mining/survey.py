@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logtriage.mining.joined import Joined, Report, Survey, Told
-from logtriage.mining.parts import parts_of, scan_part
+from logtriage.mining.parts import keys_bytes, parts_of, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.database import databases
@@ -49,12 +49,14 @@ def survey(
 
         in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
+        most_keys = keys_bytes(sources)
         for part in itertools.chain.from_iterable(parts):
             if enough.is_set():
                 break
             source = sources[part.source]
             told.file = source.file
-            joined.add(part, scan_part(joined.scanner, root, source, part, told, enough.is_set))
+            scanned = scan_part(joined.scanner, root, source, part, most_keys, told, enough.is_set)
+            joined.add(part, scanned)
     unread = max(0, total - told.done) if enough.is_set() else 0
     found = joined.survey(unread)
     if unread and not any(each.bytes for each in found.summaries):
