@@ -18,7 +18,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import exp, isfinite, lgamma, log, log1p, log10
+from math import exp, lgamma, log, log1p, log10
 from statistics import median
 
 from logtriage.fleet.jobs import HOUR, is_failure, seconds_run
@@ -28,6 +28,7 @@ from logtriage.taxonomy import taxonomy
 WINDOW_DAYS = 28  # of the paper
 LEMON_CHANCE = 0.01  # that any host of the fleet looks like this without being worse than the others
 WATCH_CHANCE = 0.05  # of this host alone, before the number of hosts is counted
+MOST_SCORE = 100.0
 LEAST_FAULTS = 2  # one fault makes no lemon, however little its host ran
 _XID = re.compile(r"\bXid\b[^\d\n]{0,12}\([^)\n]{0,40}\)[^\d\n]{0,4}(\d{1,3})\b|\bXid[ :=]{1,3}(\d{1,3})\b")
 _ADDRESS = re.compile(r"[\d.]+|[0-9a-f:]*:[0-9a-f:.]*")
@@ -199,7 +200,7 @@ def _figures(
     count = len(tally.faults)
     several = sum(is_multi for _, _, _, is_multi in tally.faults)
     kinds = Counter(kind for _, _, kind, _ in tally.faults)
-    score = -log10(overall) if overall > 0 else 300.0
+    score = min(MOST_SCORE, abs(log10(overall))) if overall > 0 else MOST_SCORE
     standing = ""
     if _is_lemon(count, overall):
         standing = "lemon"
@@ -220,6 +221,6 @@ def _figures(
         verdict_ids=tuple(each[1] for each in sorted(tally.faults)),
         expected=None if expected is None else round(expected, 3),
         chance=overall,
-        score=round(score, 1) if isfinite(score) else 300.0,
+        score=round(score, 1),
         standing=standing,
     )

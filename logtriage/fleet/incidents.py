@@ -18,7 +18,6 @@ from logtriage.report.document import Verdict
 
 LONGEST_TEMPLATE = 300  # characters
 _PLACEHOLDER = re.compile(r"<([a-z]{2,6})-\d+>")  # of a redaction: which of several it is varies
-_COLUMNS = Columns(srun_labels=True)  # `3: ` before the text is a label there
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +32,18 @@ class Signature:
     hosts: tuple[str, ...] = ()
 
 
+def common_title(verdicts: Sequence[Verdict]) -> str:
+    """The title of all, or that of the last one with what varies masked."""
+    titles = dict.fromkeys(verdict.verdict.title for verdict in verdicts)
+    return next(iter(titles)) if len(titles) == 1 else mask(verdicts[-1].verdict.title)
+
+
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Failed jobs of one signature, in order of time; `before` of them were known before this night."""
 
     signature: Signature
-    title: str  # of its newest verdict
+    title: str  # that of its jobs, or what theirs have in common
     jobs: tuple[TriagedJob, ...]
     before: int
     lost_hours: float
@@ -67,14 +72,17 @@ def signature(verdict: Verdict) -> Signature:
 
 
 def template(verdict: Verdict) -> str:
-    """The first cited line without its head, secrets, and everything that varies."""
+    """The cited line that a rule named, else the first: without head, secrets, and everything that varies."""
     evidence = verdict.verdict.evidence
-    if not evidence:
+    cited = next((each for each in evidence if each.rule), next(iter(evidence), None))
+    if cited is None:
         return ""
-    text = segments(plain(evidence[0].text.encode("utf-8", "surrogatepass")))[-1]
-    redaction = Redaction(hosts={*verdict.job.hosts, *verdict.verdict.culprits.hosts})
-    text = redaction.redact(read_head(text, _COLUMNS).message)
-    return mask(_PLACEHOLDER.sub(lambda each: f"<{each[1].upper()}>", text))[:LONGEST_TEMPLATE]
+    hosts = frozenset((*verdict.job.hosts, *verdict.verdict.culprits.hosts))
+    text = segments(plain(cited.text.encode("utf-8", "surrogatepass")))[-1]
+    # `3: ` of srun and `host: ` of pdsh are labels where they begin a line that a rule found telling.
+    text = read_head(text, Columns(srun_labels=True, host_labels=hosts)).message
+    text = _PLACEHOLDER.sub(lambda each: f"<{each[1].upper()}>", Redaction(hosts=hosts).redact(text))
+    return mask(text)[:LONGEST_TEMPLATE]
 
 
 def incidents(jobs: Iterable[TriagedJob], night: int) -> list[Incident]:
@@ -98,7 +106,7 @@ def _incident(told: Signature, members: Sequence[TriagedJob], night: int) -> Inc
     losses = (loss(job) for job in ordered)
     return Incident(
         signature=told,
-        title=ordered[-1].verdict.verdict.title,
+        title=common_title([job.verdict for job in ordered]),
         jobs=ordered,
         before=sum(job.night != night for job in ordered),
         lost_hours=sum(each.hours for each in losses if each is not None),

@@ -20,9 +20,11 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from logtriage.fleet.digest import WINDOW_DAYS, Digest, page_name
+from logtriage.fleet.hosts import HostFigures
 from logtriage.fleet.incidents import Incident, signature
 from logtriage.fleet.jobs import TriagedJob, loss
 from logtriage.fleet.reliability import Day
+from logtriage.redaction import Redaction
 from logtriage.report import html, words
 from logtriage.report.document import Timing, iso_time
 from logtriage.report.redacted import redacted
@@ -69,9 +71,8 @@ def without_secrets(digest: Digest) -> Digest:
         return tuple(clean.get(job.key, job) for job in jobs)
 
     def titled(incident: Incident) -> Incident:
-        last = incident.jobs[-1]
-        body = (clean.get(last.key) or replace(last, verdict=redacted(last.verdict))).verdict.verdict
-        return replace(incident, jobs=cleaned(incident.jobs), title=body.title)
+        title = Redaction().redact(incident.title)
+        return replace(incident, jobs=cleaned(incident.jobs), title=title)
 
     return replace(
         digest,
@@ -147,9 +148,8 @@ def chat(digest: Digest) -> str:
     if digest.lost.parts:
         lines.append(f"Lost: {digest.lost.hours:,.1f} GPU-hours")
     for host in digest.lemons[:MOST_TOLD]:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in host.kinds)
         told = f"{words.counted(host.faults, 'machine fault')} in {words.counted(host.jobs, 'job')}"
-        lines.append(f"• take out *{_mrkdwn(host.host)}*: {told} ({_mrkdwn(kinds)})")
+        lines.append(f"• take out *{_mrkdwn(host.host)}*: {told} ({_mrkdwn(_broken(host))})")
     for name, rows in (("new", digest.new_incidents), ("again", digest.recurring)):
         for incident in rows[:MOST_TOLD]:
             where = f" on {_mrkdwn(words.listed(incident.hosts, 3))}" if incident.hosts else ""
@@ -204,6 +204,7 @@ def _markdown_environment() -> Environment:
 def _with_filters(environment: Environment) -> Environment:
     ours: dict[str, Callable[..., Any]] = {
         "anchor": _anchor,
+        "broken": _broken,
         "hours": lambda number: f"{number:,.1f}",
         "listed": lambda names: words.listed(names, 6),
         "moment": lambda seconds: words.clock(iso_time(seconds)),
@@ -212,6 +213,12 @@ def _with_filters(environment: Environment) -> Environment:
     }
     environment.filters = {**environment.filters, **ours}
     return environment
+
+
+def _broken(host: HostFigures) -> str:
+    """What broke on a host: `gpu.nvlink 7, host.node_lost 2, Xid 74`."""
+    xids = [f"Xid {', '.join(map(str, host.xids))}"] if host.xids else []
+    return ", ".join([f"{kind} {count}" for kind, count in host.kinds] + xids)
 
 
 def _as_markdown(value: Any) -> Any:
