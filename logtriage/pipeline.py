@@ -86,9 +86,9 @@ def triage(
     )
     clock.lap("pass")
     mined = catalogue(inventory.sources, passed.summaries)
-    earlier = [_earlier(folder, matcher, workers, rules) for folder in history]
-    healthy = [mined_then for mined_then, _ in earlier]
-    novel = _novel(mined, healthy) if healthy else None
+    earlier = [_earlier(folder, bank, matcher, workers, rules) for folder in history]
+    healthy = [each for each in earlier if each.is_healthy]
+    novel = _novel(mined, earlier) if earlier else None
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
@@ -98,7 +98,7 @@ def triage(
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
     recalls = recalled(findings, decision, matcher, settings) if learned is None else ()
     decision = with_memory(decision, recalls)
-    usual = frozenset[bytes]().union(*(kinds for _, kinds in earlier)) if earlier else None
+    usual = frozenset[bytes]().union(*(each.kinds for each in healthy)) if healthy else None
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)
     clock.lap("decision")
@@ -139,7 +139,8 @@ def triage(
         stages=clock.stages,
     )
     verdict = verdict if consulted is None else consulted.told_in(verdict)
-    return verdict if routine is None else _with_routine(verdict, routine, mined)
+    verdict = verdict if routine is None else _with_routine(verdict, routine, mined)
+    return _with_unfit(verdict, [each for each in earlier if not each.is_healthy])
 
 
 def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> str:
@@ -227,30 +228,49 @@ def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:
     return catalogue(inventory.sources, passed.summaries).rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """An earlier run of the job, and how it ended."""
+
+    folder: str
+    catalogue: Catalogue
+    kinds: frozenset[bytes]  # of its lines
+    failure_type: str
+
+    @property
+    def is_healthy(self) -> bool:
+        """Only such a run shows what is routine: one that failed wrote of its failure too."""
+        return self.failure_type.startswith("none.")
+
+
 def _earlier(
-    folder: str | Path, matcher: Matcher, workers: int | None, rules: Sequence[Path]
-) -> tuple[Catalogue, frozenset[bytes]]:
-    """The templates of an earlier run, and the kinds of its lines."""
+    folder: str | Path, bank: Bank, matcher: Matcher, workers: int | None, rules: Sequence[Path]
+) -> _Earlier:
     inventory = discover(folder)
     passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
-    kinds = frozenset(key for summary in passed.summaries for key in summary.keys)
-    return catalogue(inventory.sources, passed.summaries), kinds
+    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed))
+    return _Earlier(
+        folder=str(folder),
+        catalogue=catalogue(inventory.sources, passed.summaries),
+        kinds=frozenset(key for summary in passed.summaries for key in summary.keys),
+        failure_type=decide(findings).failure_type,
+    )
 
 
-def _novel(mined: Catalogue, earlier: Sequence[Catalogue]) -> int:
-    known = {text for each in earlier for text in each.masked}
+def _novel(mined: Catalogue, earlier: Sequence[_Earlier]) -> int:
+    known = {text for each in earlier for text in each.catalogue.masked}
     return len({row.template for row in mined.rows if not row.masked & known})
 
 
 def _routine(
-    findings: Findings, mined: Catalogue, healthy: Sequence[Catalogue], matcher: Matcher, data_dir: Path
+    findings: Findings, mined: Catalogue, healthy: Sequence[_Earlier], matcher: Matcher, data_dir: Path
 ) -> Routine | None:
     """What jobs of this kind always write, where earlier runs are given or were learned from."""
     if not healthy and not (data_dir / "families").is_dir():
         return None
     from logtriage.agent.routine import recognised
 
-    return recognised(findings, mined, healthy, matcher, data_dir)
+    return recognised(findings, mined, [each.catalogue for each in healthy], matcher, data_dir)
 
 
 def _with_routine(verdict: Verdict, routine: Routine, mined: Catalogue) -> Verdict:
@@ -258,6 +278,17 @@ def _with_routine(verdict: Verdict, routine: Routine, mined: Catalogue) -> Verdi
 
     mining = verdict.mining.model_copy(update={"routine": told(routine, mined)})
     return verdict.model_copy(update={"mining": mining})
+
+
+def _with_unfit(verdict: Verdict, unfit: Sequence[_Earlier]) -> Verdict:
+    """The verdict with the earlier runs that show nothing of what is usual."""
+    told = tuple(
+        f"the earlier run {each.folder} did not end well ({each.failure_type}): "
+        "what it wrote is not taken for usual"
+        for each in unfit
+    )
+    left_out = (*verdict.mining.left_out, *told)
+    return verdict.model_copy(update={"mining": verdict.mining.model_copy(update={"left_out": left_out})})
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,20 @@ def test_healthy_runs_teach_what_is_routine_and_the_next_job_of_the_family_uses_
     assert triage(tmp_path / "e", workers=1, settings=chosen).mining.routine is None
 
 
+def test_an_earlier_run_that_failed_teaches_no_routine_and_that_is_said(tmp_path: Path) -> None:
+    job = _run(tmp_path / "c", more=FAILED)
+    broken = _run(tmp_path / "broken", more=FAILED)
+    chosen = settings(tmp_path, llm="never")
+    alone = triage(job, workers=1, history=[broken], settings=chosen)
+    assert alone.mining.routine is None and not (tmp_path / "data" / "families").exists()
+    (said,) = (each for each in alone.mining.left_out if "earlier run" in each)
+    assert str(broken) in said and "cuda.out_of_memory" in said
+    assert alone.mining.novel_templates == 0  # what is new is told against all runs
+    beside = triage(job, workers=1, history=[broken, _run(tmp_path / "a", steps=250)], settings=chosen)
+    assert beside.mining.routine is not None and beside.mining.routine.lines == 600
+    assert any(str(broken) in each for each in beside.mining.left_out)
+
+
 def _job(folder: Path, more: str = FAILED) -> tuple[Desk, routine.Routine]:
     seen = desk(_run(folder, more=more))
     everything = {text for row in seen.catalogue.rows for text in row.masked}
