@@ -29,7 +29,7 @@ from logtriage.apps.cli import main
 from logtriage.memory.changes import bank_name, locked, make_changes
 from logtriage.memory.ledger import Change, Cited, Diagnosis, now, open_ledger
 data_dir, who = Path(sys.argv[1]), sys.argv[2]
-ledger = open_ledger("", data_dir)
+ledger = open_ledger(sys.argv[4], data_dir)
 for number in range(int(sys.argv[3])):
     cited = (Cited("rank0.log", number + 1, "loomd: shuttle jammed"),)
     made = ledger.add(Diagnosis(f"v-{who}-{number}", "data.corrupt", "unknown", who, now(), "t", cited, {}))
@@ -44,18 +44,18 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def confirming(data_dir: Path, who: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CONFIRMING, str(data_dir), who, str(count)]
+def confirming(data_dir: Path, who: str, count: int, url: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", CONFIRMING, str(data_dir), who, str(count), url]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def held(data_dir: Path) -> set[int]:
-    return {each.id for each in open_ledger("", data_dir).diagnoses()}
+def held(data_dir: Path, url: str = "") -> set[int]:
+    return {each.id for each in open_ledger(url, data_dir).diagnoses()}
 
 
-def check_rules(data_dir: Path) -> None:
+def check_rules(data_dir: Path, url: str = "") -> None:
     """Once what was cut short has been made, each file is as its last change says; there is no other."""
-    ledger = open_ledger("", data_dir)
+    ledger = open_ledger(url, data_dir)
     with locked(data_dir):
         finish_changes(ledger, data_dir)
     last = {change.rule: change for change in ledger.changes(bank_name(data_dir))}

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event
+from sqlalchemy import Connection, Dialect, Engine, MetaData, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 WAIT_SECONDS = 30  # for another process that writes
+CONNECT_SECONDS = 10  # for a server that may be down
+_TURN = 0x6C6F6774  # PostgreSQL's advisory lock that the program's transactions take in turn
 
 
 class LedgerFault(Exception):
@@ -43,19 +45,26 @@ def open_database(database_url: str, data_dir: Path, tables: MetaData) -> Engine
             (data_dir / "ledger.sqlite3").touch(mode=0o600)
         except OSError as fault:
             raise LedgerFault(f"{data_dir}: {fault.strerror}") from None
-    url = database_url or f"sqlite:///{data_dir / 'ledger.sqlite3'}"
     try:
-        engine = create_engine(
-            url, connect_args={"timeout": WAIT_SECONDS} if url.startswith("sqlite") else {}
-        )
+        engine = create_engine(database_url or f"sqlite:///{data_dir / 'ledger.sqlite3'}")
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as fault:
         raise LedgerFault(f"database_url cannot be used: {fault}") from None
+    event.listen(engine, "do_connect", _limit_waiting)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _make_durable)
         event.listen(engine, "begin", _begin_writing)
+    elif engine.dialect.name == "postgresql":
+        event.listen(engine, "begin", _take_turns)
     with transaction(engine) as connection:
         tables.create_all(connection)
     return engine
+
+
+def _limit_waiting(dialect: Dialect, record: object, arguments: object, options: dict[str, Any]) -> None:
+    if dialect.name == "sqlite":
+        options.setdefault("timeout", WAIT_SECONDS)
+    elif dialect.driver in ("psycopg", "psycopg2"):
+        options.setdefault("connect_timeout", CONNECT_SECONDS)
 
 
 def _make_durable(connection: Any, _: object) -> None:
@@ -67,3 +76,10 @@ def _make_durable(connection: Any, _: object) -> None:
 def _begin_writing(connection: Connection) -> None:
     # A transaction that reads first and writes later could find another writer in between and fail at once.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _take_turns(connection: Connection) -> None:
+    # As SQLite's writers do: two that replace the same row, or make the tables, would else get in each
+    # other's way. Transactions are short; a lock goes with the one that holds it, however that ends.
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_TURN})")

@@ -147,12 +147,12 @@ class Ledger:
             "verdict_id": diagnosis.verdict_id,
             "failure_type": diagnosis.failure_type,
             "told": diagnosis.told,
-            "author": diagnosis.author[:200],
+            "author": _storable(diagnosis.author)[:200],
             "at": diagnosis.at,
-            "title": diagnosis.title,
+            "title": _storable(diagnosis.title),
             "evidence": json.dumps([[each.file, each.line, each.text] for each in diagnosis.evidence]),
             "context": json.dumps(diagnosis.context),
-            "mitigation": diagnosis.mitigation,
+            "mitigation": _storable(diagnosis.mitigation),
         }
         with self._transaction() as connection:
             connection.execute(
@@ -266,6 +266,11 @@ def _change(row: Any) -> Change:
         path, content = values.pop(f"{name}_path"), values.pop(f"{name}_content")
         values[name] = (path, base64.b64decode(content)) if path is not None else None
     return Change(**values)
+
+
+def _storable(text: str) -> str:
+    """What every database takes: PostgreSQL refuses NUL, and no UTF-8 holds half a surrogate pair."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def now() -> str:
