@@ -158,6 +158,8 @@ def _alternatives(verdict: Verdict) -> Reply:
 def _supposition(verdict: Verdict, types: Sequence[str]) -> Reply:
     body = verdict.verdict
     name = words.type_name(body.failure_type)
+    if _is_well(verdict):
+        return Reply(f"No: {_title(verdict)}.", evidence(verdict, 1))
     if _is_of(body.failure_type, types):
         if body.failure_type == "unknown":
             return Reply("The evidence does not decide.", evidence(verdict, 1))
@@ -205,6 +207,9 @@ def _time(verdict: Verdict) -> Reply:
 
 
 def _loss(verdict: Verdict) -> Reply:
+    if _is_well(verdict):
+        facts = words.job_facts(verdict.job)[-2:]
+        return Reply(f"Nothing was lost: {_title(verdict)} ({'; '.join(facts)}).", evidence(verdict, 1))
     job = verdict.job
     saved, ended = job.last_checkpoint, seconds_of(job.ended)
     started = seconds_of(job.started)
@@ -222,7 +227,7 @@ def _loss(verdict: Verdict) -> Reply:
         )
         if job.last_step is not None and saved.step is not None:
             told.append(f"{words.counted(max(0, job.last_step - saved.step), 'step')} came after it")
-    if spent is not None:
+    if spent is not None and spent >= 1:
         told.append(f"{words.duration(spent)} of the run")
         if spent * job.ranks >= 3600 and job.ranks > 1:
             told.append(f"{spent * job.ranks / 3600:,.1f} hours of ranks ({job.ranks:,} ranks)")

@@ -52,16 +52,21 @@ def unknown_job(asked: str, found: Found) -> Message:
     else:
         text = f"I know no job called {visible(asked, 100)}. Nothing was read."
     blocks: list[Block] = []
-    if found.near:
+    near = [name for name in found.near[:5] if name.isprintable()]
+    if near:
         text += " Did you mean one of these?"
-        names = [button(f"{MEANT}_{number}", name, name) for number, name in enumerate(found.near[:5])]
+        names = [button(f"{MEANT}_{number}", name, name) for number, name in enumerate(near)]
         blocks.append({"type": "actions", "elements": names})
     return plain(text, *blocks, *_unasked(found))
 
 
 def _sentence(text: str) -> str:
-    shown = visible(Redaction().redact(text), 400).rstrip(".")
+    shown = visible(_without_secrets(text), 400).rstrip(".")
     return shown[:1].upper() + shown[1:] + "."
+
+
+def _without_secrets(text: str) -> str:
+    return Redaction().redact(visible(text))  # first what a file name with broken bytes holds
 
 
 def _unasked(found: Found) -> list[Block]:
@@ -131,7 +136,7 @@ def reading(job: KnownJob, ahead: int) -> Message:
 
 def named(job: KnownJob) -> str:
     same = not job.name or job.name == job.id
-    return visible(Redaction().redact(job.id if same else f"{job.id} ({job.name})"), 200)
+    return visible(_without_secrets(job.id if same else f"{job.id} ({job.name})"), 200)
 
 
 def missed(reasons: Sequence[str]) -> str:
