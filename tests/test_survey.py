@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -206,3 +208,11 @@ def test_stopped_before_anything_was_read_there_is_no_verdict(tmp_path: Path) ->
     enough.set()
     with pytest.raises(KeyboardInterrupt):
         triage(a_job(tmp_path / "job"), offline=True, enough=enough)
+
+
+def test_a_large_block_is_read_without_loading_pandas() -> None:
+    code = (
+        "import sys; from logtriage.mining.kinds import lines_of; "
+        "assert len(lines_of(b'step 1 of 9\\n' * 200_000)) == 200_000; assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -133,7 +133,7 @@ def _in_bulk(data: bytes) -> Lines:
     total = len(ends)
     lines = [None, pa.py_buffer(starts), pa.py_buffer(blurs)]
     encoded = pa.Array.from_buffers(pa.large_binary(), total, lines).dictionary_encode()
-    entries = encoded.indices.to_numpy()
+    entries = np.frombuffer(encoded.indices.buffers()[1], np.int32, total)  # `to_numpy` would load pandas
     known = [each[:-1] for each in encoded.dictionary.to_pylist()]
     order = np.arange(total)
     first, last = np.empty((2, len(known)), dtype=np.int64)
