@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
