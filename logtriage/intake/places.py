@@ -74,7 +74,7 @@ def _spooled(remote: Sequence[str], unreadable: list[Unreadable]) -> tuple[Path,
     root = Path(spool.name)
     for number, address in enumerate(remote, 1):
         if _is_address(address):
-            _fetch(address, root / str(number) if len(remote) > 1 else root, unreadable)
+            fetch(address, root / str(number) if len(remote) > 1 else root, unreadable)
             continue
         place = root / ("stdin" if len(remote) == 1 else f"stdin-{number}")
         try:
@@ -100,7 +100,12 @@ def _copy(pipe: BinaryIO, place: Path) -> None:
 _DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 
 
-def _fetch(address: str, root: Path, unreadable: list[Unreadable]) -> None:
+def driver_of(address: str) -> str:
+    """How to install what reads an address."""
+    return f"pip install fsspec {_DRIVERS.get(address.split(':', 1)[0], '')}".strip()
+
+
+def fetch(address: str, root: Path, unreadable: list[Unreadable]) -> None:
     """Copies of the files below a remote address; those that cannot be copied are named.
 
     Raises NothingReadable if the store cannot be reached or none could be copied.
@@ -108,9 +113,8 @@ def _fetch(address: str, root: Path, unreadable: list[Unreadable]) -> None:
     try:
         import fsspec  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        driver = _DRIVERS.get(address.split(":", 1)[0], "")
         raise NothingReadable(
-            f"{address} needs fsspec, which is not installed: pip install {f'fsspec {driver}'.strip()}"
+            f"{address} needs fsspec, which is not installed: {driver_of(address)}"
         ) from error
     copied = 0
     last = ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from logtriage.sources.grouping import jobs_of
 from logtriage.sources.job import KnownJob, SourceFault
 from logtriage.sources.likeness import fit, order
 from logtriage.sources.patterns import Entry, Match, Pattern, TooMany, matches, read_pattern
@@ -73,31 +74,16 @@ class Folders(BaseModel):
             if not (Path(root).is_dir() and os.access(root, os.R_OK | os.X_OK))
         ]
 
-    def _jobs(self) -> Iterable[KnownJob]:
-        jobs: dict[tuple[str, str, str], KnownJob] = {}
+    def _jobs(self) -> list[KnownJob]:
+        found = []
         for pattern in map(read_pattern, self.patterns):
             try:
-                for match in matches(pattern, self._listed):
-                    self._add(match, jobs)
+                found += list(matches(pattern, self._listed))
             except TooMany:
-                raise SourceFault(
-                    f"{pattern.root} holds too many entries to look through: say more in the pattern"
-                ) from None
+                raise SourceFault(f"{pattern.root} holds too many entries: say more in the pattern") from None
             except OSError as fault:
                 raise SourceFault(f"{pattern.root} cannot be listed: {fault.strerror}") from None
-        return jobs.values()
-
-    def _add(self, match: Match, jobs: dict[tuple[str, str, str], KnownJob]) -> None:
-        key = (match.job_id, match.name, match.user)
-        path, changed = match.entry.path, match.entry.changed
-        known = jobs.get(key)
-        if known is None:
-            jobs[key] = KnownJob(
-                match.job_id, self.name, name=match.name, user=match.user, ended=changed, paths=(path,)
-            )
-        elif path not in known.paths:
-            newest = max(filter(None, (known.ended, changed)), default=None)
-            jobs[key] = replace(known, paths=(*known.paths, path), ended=newest)
+        return jobs_of(found, self.name)
 
     def _listed(self, folder: str) -> Iterator[Entry]:
         """The entries of a folder below a root; below that a folder may be closed, or gone again."""
