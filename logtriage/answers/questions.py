@@ -46,17 +46,20 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         r"\bunread\w*|\b(?:not|cannot|couldnt|cant|didnt) (?:you )?(?:be )?read\b|\bskipped\b|\bleft out\b",
         r"\b(?:all|every|which|what) (?:of )?(?:the )?(?:files?|logs)\b|\bincomplete\b|\beverything\b",
         r"\bwhere\b.{0,15}\b(?:logs?|files?)\b|\bpaths?\b|\bnot (?:be )?read\b",
+        r"\bhow many (?:files|logs|lines) (?:did|have|were)\b",
+        r"\byou (?:look at|read|see|miss)\b.{0,15}\b(?:logs?|files?|all)\b",
     ),
     Kind.PLACE: (
-        rf"\b(?:which|what|whose|on|bad|faulty|broken|guilty|failing|first|name the) {_THING}\b",
+        rf"\b(?:which|what|whose|on|bad|faulty|broken|guilty|failing|suspect|name the) {_THING}\b",
+        rf"\b{_THING} (?:\w+ )?first\b|\bfirst {_THING}\b|\b(?:which|what) (?:one|of them)\b",
         rf"^(?:the |and )*{_THING}$|\bwhere\b(?!.{{0,15}}\b(?:logs?|files?)\b)|\bculprits?\b|\bto blame\b",
         r"\bwho(?:s| is| was| did| caused| broke| started| died| failed| crashed)\b(?! (?:you|sure))",
     ),
     Kind.LINES: (
-        r"\b(?:show|see|give|paste|quote|cite|print|get|post)\b.{0,30}"
+        r"\b(?:show|see|give|paste|quote|cite|print|get|post|read)\b.{0,30}"
         r"\b(?:lines?|evidence|proofs?|logs?|errors?|messages?|tracebacks?|output|snippets?|excerpts?)\b",
         r"\b(?:log )?lines\b|\bwhich line\b|\bevidence\b|\bproofs?\b|\btracebacks?\b|\bstack ?traces?\b",
-        r"\bprove\b",
+        r"\bprove\b|\bshow me\b|\b(?:log|relevant) (?:excerpts?|snippets?|parts?|output)\b|\bexcerpts?\b",
         r"\berror (?:messages?|text|lines?)\b",
         r"\bwhat (?:does|do|did) (?:it|the \w+) (?:say|print|log|write)\b",
         r"\b(?:what|which) (?:is|was|are|were) the (?:exact )?(?:errors?|exceptions?|messages?)\b",
@@ -66,13 +69,14 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         r"\b(?:before|earlier|previously|already|in the past|last (?:time|week|month|night)|recently)\b"
         r"(?! (?:the|it|that|this|rank|step|ending|dying|crashing)\b)",
         r"\b(?:recur\w*|first time|similar|history|other jobs?|how (?:often|common))\b",
-        r"\bknown (?:issue|problem|bug)\b",
+        r"\bknown (?:issue|problem|bug)\b|\bprecedents?\b|\bfirst (?:occurrence|one)\b|\bhappen often\b",
+        r"\bhow (?:often|many times) (?:did|does|has|have|do)\b.{0,12}\b(?:happen\w*|occur\w*|seen?|had)\b",
         r"\b(?:is|was) (?:this|it|that) (?:a )?(?:new|known|common|usual|regular|frequent)\b|\brepeat\w*\b",
         r"\bever (?:happen\w*|seen?|had)\b|\bsame (?:error|problem|failure|issue|thing)\b",
         r"\banything like (?:this|it)\b",
     ),
     Kind.RESTART: (
-        r"\b(?:re ?start|re ?submit|re ?run|re ?queue|re ?launch|retry|resume)(?:ing|ted)?\b(?! count)",
+        r"\b(?:re ?start|re ?submit|re ?run|re ?queue|re ?launch|retry|resume|reuse)(?:ing|ted)?\b(?! count)",
         r"\b(?:start|try|run|launch|submit|kick|send)\b.{0,12}\b(?:again|off|anew)\b|\bhappen again\b",
         r"\bfail again\b",
         r"\b(?:exclude|drain|cordon|avoid|without) (?:\w+ ){0,2}(?:nodes?|hosts?|machines?)\b",
@@ -81,6 +85,9 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
     ),
     Kind.ACTION: (
         rf"\bwhat (?:should|do|can|shall|must|would|could) {_OUR} (?:\w+ )?(?:do|try|change|fix|check)\b",
+        r"\bwhat (?:should|must|can) (?:be )?(?:done|changed|fixed|change|happen)\b",
+        r"\bwhats? (?:is )?next\b",
+        r"\bhow (?:do|can|should|could) \w+ (?:get|make|keep|bring|stop)\b",
         r"\b(?:fix(?:es|ed|ing)?|mend|solve|solution|remedy|mitigat\w+|repair|work ?around|resolve|cure)\b",
         r"\b(?:next steps?|advice|advise|recommend\w*|suggest\w*|prevent\w*)\b|\bwhat (?:now|next)\b",
         r"\bdo (?:about|against|now|next)\b|\bwhat to do\b",
@@ -89,10 +96,11 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
     Kind.CERTAINTY: (
         r"\b(?:sure|certain|confident|confidence|certainty|reliable|probab\w+|trust\w*|really|definite\w*)\b",
         r"\b(?:are|could|might|may) you (?:be )?(?:wrong|right|mistaken)\b|\bhow likely\b",
-        r"\bis that (?:right|true)\b",
+        r"\b(?:is|could|might|may) (?:that|this|it|the verdict) (?:be )?(?:right|true|wrong|correct)\b",
     ),
     Kind.ALTERNATIVES: (
         r"\bwhat else\b|\b(?:anything|something) else\b|\balternatives?\b|\bruled? out\b",
+        r"\b(?:second|next) (?:most likely|best|guess)\b|\brunner ?up\b|\brivals?\b",
         r"\bother (?:possible )?(?:causes?|explanations?|reasons?|options?|possib\w+|candidates?|theor\w+)\b",
         r"\b(?:could|can|might|may) it (?:also |still )?(?:be|have been)\b",
     ),
@@ -102,7 +110,8 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         r"\bhow long ago\b|\btime of (?:death|the)\b|\bwhat (?:day|date|hour)\b|\bwhen exactly\b",
     ),
     Kind.LOSS: (
-        r"\b(?:lost|lose|losing|wast\w+|cost|costs)\b|\bgpu ?hours?\b|\bcheck ?points?\b|\bsaved?\b(?! me)",
+        r"\b(?:lost|lose|losing|wast\w+|cost|costs|damage)\b|\b(?:are|is) gone\b|\bgpu ?hours?\b",
+        r"\bcheck ?points?\b|\bsaved?\b(?! me)",
         r"\bhow much (?:work|time|progress|compute|training|money)\b",
     ),
     Kind.PROGRESS: (
@@ -112,7 +121,8 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
     Kind.FOLLOWED: (
         r"\bwhat (?:happened|followed|came|else happened|happened before)\b.{0,20}"
         r"\b(?:after\w*|then|next|before|in order|else)\b|\bfollow(?:s|ed|ing)?\b(?! up)",
-        r"\b(?:consequences?|symptoms?|cascade\w*|chain|sequence|timeline|victims?|story|side effects?)\b",
+        r"\b(?:consequences?|symptoms?|cascade\w*|chain|sequence|timeline|victims?)\b|\bstory\b",
+        r"\b(?:side|knock.on) effects?\b",
         r"\b(?:the )?other ranks\b|\b(?:order|course) of events\b|\bafter (?:that|this|it)\b|\bthen what\b",
         r"\bstep by step\b|\baffected\b|\bwhat happened first\b",
     ),
@@ -120,32 +130,40 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         r"\battempts?\b",
         r"\bhow (?:often|many times)\b.{0,30}\b(?:start|restart|tr(?:y|ied)|run|ran|relaunch)\w*\b",
         r"\b(?:was|were|did|has|been|get|got) (?:it |they |the job )?(?:been )?restarted\b|\brestarts\b",
-        r"\bretries\b",
+        r"\bretries\b|\bhow many (?:tr(?:y|ies)|restarts|starts|runs)\b|\bdid it (?:\w+ )?restart\b",
     ),
     Kind.JOB: (
         r"\bhow (?:many|big|large)\b(?! (?:steps|times|iterations|hours|minutes|restarts|attempts))",
         r"\bworld ?size\b|\bframeworks?\b|\bsoftware\b|\bwhat (?:kind|sort) of job\b|\bwhich (?:job|run)\b",
         r"\bjob size\b",
         r"\bwhat (?:job|run) (?:is|was)\b|\bwhich job\b|\bversions?\b",
+        r"\bnumber of (?:nodes|hosts|ranks|gpus)\b",
+        r"\b(?:megatron|deep ?speed|lightning|accelerate|fsdp|jax|ray|nemo|hugging ?face)\b",
     ),
     Kind.COLLECT: (
         r"\b(?:collect|gather|next time|more (?:logs|info\w*|data|details)|turn on|enable)\b",
         r"(?<!you )\bfind out\b|\bdig deeper\b",
-        r"\bneed (?:more|from me|to know)\b|\bdebug(?:ging)?\b|\binvestigat\w+\b",
-        r"\bmissing (?:logs?|info\w*)\b",
+        r"\bneed (?:more|from me|to know)\b",
+        r"\bwhat (?:else )?(?:do|would|would it|will) you (?:else )?need\b|\bdebug(?:ging)?\b",
+        r"\binvestigat\w+\b",
+        r"\bmissing (?:logs?|info\w*)\b|\b(?:info\w*|logs?|data|what) (?:is|are|was|were) missing\b",
+        r"\b(?:logs?|info\w*|data|what) would (?:help|be useful)\b",
     ),
     Kind.DECIDED: (
-        r"\bhow (?:do|did|can|would) you (?:know|decide|find|tell|come|conclude|figure|work)\b",
+        r"\bhow (?:do|did|can|would) you (?:know|decide|find|tell|come|conclude|figure|work|arrive|get to)\b",
         r"\b(?:model|llm|ai|votes?)\b",
         r"\bwho (?:says|said|decided)\b|\bdecided\b|\bwhich rules?\b|\bbased on what\b|\bwhat makes you\b",
-        r"\bwhy do you think\b",
+        r"\bwhy (?:do|did|would) you (?:think|say|believe|claim)\b|\bdecision\b|\bmethod\b",
     ),
     Kind.CAUSE: (
         r"\bwhy\b(?! (?:do|did|are|would) you)|\bcause[sd]?\b|\breasons?\b|\broot\b|\bhow come\b",
-        r"\bwhat (?:happened|went|broke|broken|fail\w*|kill\w*|crash\w*|stopped|ended)\b"
+        r"\bwhat (?:exactly |actually |really )?"
+        r"(?:happened|went|broke|broken|fail\w*|kill\w*|crash\w*|stopped|ended|made)\b"
         r"(?!.{0,12}\b(?:after|then|next|first)\b)",
-        r"\bwhat (?:is|was) (?:it$|this|that|wrong|going on|up|broken|the (?:fault|story|matter))\b",
-        r"\b(?:explain|explanation|summar\w+|verdict|diagnos\w+|triage|problem|issue|tl ?dr|whats|wtf)\b",
+        r"\bwhat (?:is|was) (?:it$|this|that|wrong|going on|up|broken)\b",
+        r"\bwhat (?:is|was) the (?:fault|matter|failure|cause|trouble)\b",
+        r"\bwhat (?:took|brought) (?:\w+ ){1,3}down\b|\bwhats (?:up|wrong|going on|the (?:matter|trouble))\b",
+        r"\b(?:explain|explanation|summar\w+|verdict|diagnos\w+|triage|problem|issue|tl ?dr|wtf)\b",
         r"\bhow did (?:it|this|that|the job) (?:die|fail|crash|end|go)\b",
         r"\bwhat (?:type|kind) of (?:failure|error|problem)\b",
         r"\b(?:did|has|is|was) (?:it|the job|this|that) (?:\w+ )?"
@@ -169,7 +187,7 @@ _SUPPOSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\b(?:data|dataset|shards?|data ?loader|tokenizer)\b", ("data.",)),
     (r"\b(?:nan|nans|inf|diverg\w+|loss spike|numeric\w*)\b", ("numerics.",)),
     (r"\b(?:preempt\w+|evict\w+|spot)\b", ("scheduler.preempted",)),
-    (r"\b(?:cancel\w+|scancel|somebody|someone)\b", ("scheduler.cancelled", "process.killed")),
+    (r"\b(?:cancel\w*|scancel|somebody|someone|admin\w*)\b", ("scheduler.cancelled", "process.killed")),
     (r"\b(?:time ?limit|wall ?time)\b", ("scheduler.time_limit",)),
     (r"\b(?:slurm|scheduler|kubernetes|queue)\b", ("scheduler.",)),
     (r"\b(?:hang|hung|stuck|dead ?lock\w*)\b", ("hang.", "collective.timeout", "collective.desync")),
@@ -183,10 +201,10 @@ _SUPPOSED: tuple[tuple[str, tuple[str, ...]], ...] = (
 _GUESS = re.compile(
     r"^(?:\W|so|but|and|ok|hm+|then|do you think)*"
     r"(?:(?:is|was|isnt|wasnt|could|can|might|may|couldnt|did|does|are)\b"
-    r" (?:it|this|that|there|they|the (?:cause|reason|problem|issue|error|job))\b"
-    r"|(?:is|was) (?:our|my)\b|did we (?:run|hit)\b|(?:its|it is)\b)"
+    r" (?:it|this|that|there|they|the (?:cause|reason|problem|issue|error|job|\w+ be))\b"
+    r"|(?:is|was) (?:our|my)\b|did (?:someone|somebody|the \w+)\b|did we (?:run|hit)\b|(?:its|it is)\b)"
 )
-_NO_GUESS = re.compile(r"\b(?:before|restart\w*|which|what|finish\w*|complet\w+)\b")
+_NO_GUESS = re.compile(r"\b(?:before|restart\w*|which|what|finish\w*|complet\w+|there an?|last|all|any)\b")
 _RANK = re.compile(r"\brank(?: number| no)?[ #]*(\d{1,7})\b")
 _ASIDE = re.compile(r"['’`´]")
 _SIGNS = re.compile(r"[^a-z0-9#./:_-]+")
@@ -212,6 +230,11 @@ _OF_A_RANK = {Kind.PLACE, Kind.CAUSE, Kind.JOB, Kind.FOLLOWED}  # asked of one r
 # The first makes the second a misunderstanding: `how sure are you` holds `are`, not a guess.
 _SHADOWS: tuple[tuple[Kind, Kind], ...] = (
     (Kind.ALTERNATIVES, Kind.PLACE),
+    (Kind.COLLECT, Kind.ALTERNATIVES),
+    (Kind.COLLECT, Kind.SKIPPED),
+    (Kind.SKIPPED, Kind.JOB),
+    (Kind.LINES, Kind.PLACE),
+    (Kind.COLLECT, Kind.LINES),
     (Kind.LINES, Kind.DECIDED),
     (Kind.DECIDED, Kind.CERTAINTY),
     (Kind.ATTEMPTS, Kind.RESTART),
@@ -265,7 +288,8 @@ def _vocabulary() -> tuple[frozenset[str], tuple[str, ...]]:
     """The words that matter, and the beginnings of such words."""
     patterns = [each for patterns in _PATTERNS.values() for each in patterns]
     patterns += [each for each, _ in _SUPPOSED]
-    told = " ".join(patterns).replace(" ?", "").replace("?", "").replace(r"\b", " ")
+    text = " ".join(patterns)
+    told = f"{text.replace(' ?', '')} {text.replace(' ?', ' ')}".replace("?", "").replace(r"\b", " ")
     stems = re.findall(r"([a-z]{4,})\\w", told)
     return frozenset(re.findall(r"[a-z]{4,}", told)) - set(stems) | _PLAIN, tuple(stems)
 
