@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.agent.addressed import is_addressed
-from logtriage.agent.answer import Answer
+from logtriage.agent.answer import Answer, Citation
 from logtriage.agent.bearing import Bearing, Vocabulary, bearing
 from logtriage.agent.desk import Desk, normal
 from logtriage.model import Line
@@ -48,19 +48,9 @@ def check(answer: Answer, desk: Desk, words: Vocabulary) -> Vote | Void:
         return Vote(name, (), (), (), Bearing.NOT)
     if name.startswith("none.") and desk.decision.failure_type != name:
         return Void("says that nothing failed, and the logs do not")
-    if not answer.citations:
-        return Void("cites nothing")
-    lines: list[Line] = []
-    for citation in answer.citations:
-        line = desk.found(citation.place)
-        if line is None:
-            return Void("cites a line that does not exist")
-        if is_addressed(normal(line.text)):
-            return Void("cites a line that talks to its reader")
-        if not _is_quoted(desk.redaction.restore(citation.quote), line):
-            return Void("the cited line does not say that")
-        if line not in lines:
-            lines.append(line)
+    lines = cited_lines(answer.citations, desk)
+    if isinstance(lines, Void):
+        return lines
     held = {line: bearing(line, name, desk, words) for line in lines}
     support = max(held.values())
     if support is Bearing.NOT and name.startswith(_UNSTATED) and desk.decision.failure_type == name:
@@ -74,9 +64,27 @@ def check(answer: Answer, desk: Desk, words: Vocabulary) -> Vote | Void:
         _hosts([desk.redaction.restore(host) for host in answer.culprit_hosts], lines, desk),
         tuple(lines),
         support,
-        _sentence(desk.redaction.restore(answer.cause), lines, desk),
+        sentence(desk.redaction.restore(answer.cause), lines, desk),
         tuple(text for each in answer.mitigations if (text := _mitigation(desk.redaction.restore(each)))),
     )
+
+
+def cited_lines(citations: Sequence[Citation], desk: Desk) -> list[Line] | Void:
+    """The lines that are cited, if each of them is there, says what is quoted, and talks to nobody."""
+    if not citations:
+        return Void("cites nothing")
+    lines: list[Line] = []
+    for citation in citations:
+        line = desk.found(citation.place)
+        if line is None:
+            return Void("cites a line that does not exist")
+        if is_addressed(normal(line.text)):
+            return Void("cites a line that talks to its reader")
+        if not _is_quoted(desk.redaction.restore(citation.quote), line):
+            return Void("the cited line does not say that")
+        if line not in lines:
+            lines.append(line)
+    return lines
 
 
 def _is_quoted(quote: str, line: Line) -> bool:
@@ -109,19 +117,19 @@ def _hosts(claimed: Sequence[str], lines: Sequence[Line], desk: Desk) -> tuple[s
 _CHECKABLE = re.compile(r"\"[^\"]{2,200}\"|'[^']{2,200}'|`[^`]{1,200}`|[\w./:-]*[\d/][\w./:-]*")
 
 
-def _sentence(cause: str, lines: Sequence[Line], desk: Desk) -> str:
-    """The model's sentence, if all that it names stands in the cited lines or in what localisation found."""
-    sentence = normal(cause)[:400]
-    if not sentence or is_addressed(sentence):
+def sentence(said: str, lines: Sequence[Line], desk: Desk) -> str:
+    """What the model said in its own words, if all that it names stands in the cited lines or in what localisation found."""
+    text = normal(said)[:400]
+    if not text or is_addressed(text):
         return ""
     texts = [*(normal(line.text) for line in lines), *(line.file for line in lines)]
     seen = " ".join([*texts, *desk.findings.topology.hosts]).lower()
     ranks = {str(rank) for rank in desk.findings.topology.ranks}
-    for match in _CHECKABLE.findall(sentence):
+    for match in _CHECKABLE.findall(text):
         token = match.strip("\"'`.,:;()").lower()
         if token and token not in seen and token not in ranks:
             return ""
-    return sentence
+    return text
 
 
 # Advice is not in the logs, so it cannot be checked against them: addresses and commands that fetch or
