@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logtriage.diagnose.course import onset
 from logtriage.diagnose.dossier import compose
 from logtriage.diagnose.novel import novelty, with_novel_lines
 from logtriage.diagnose.offline import decide
@@ -18,6 +19,7 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.closer import with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.scene import build_scene
 from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_sightings
@@ -98,6 +100,9 @@ def triage(
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
     recalls = recalled(findings, decision, matcher, settings) if learned is None else ()
     decision = with_memory(decision, recalls)
+    began = onset(findings, decision)[1]
+    extents = list(extents_of(inventory, passed).values())
+    findings = with_onset(findings, began, matcher, inventory.root, inventory.sources, extents)
     usual = frozenset[bytes]().union(*(each.kinds for each in healthy)) if healthy else None
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)

@@ -6,10 +6,11 @@ iteration.
 
 from __future__ import annotations
 
+import bisect
 import re
 
 from logtriage.diagnose.decision import Decision
-from logtriage.localize.candidates import Candidate
+from logtriage.localize.candidates import INTRODUCED_LINES, Candidate
 from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
@@ -32,6 +33,7 @@ def stage_and_loss(
         time,
         rank=findings.topology.rank(line),
         raised=_raised(_candidate(findings, line)),
+        introduction=_introduction(findings, line),
         failure_type=decision.failure_type,
     )
     stage = StageOut(
@@ -76,6 +78,18 @@ def _time(findings: Findings, line: Line) -> float | None:
 
 def _candidate(findings: Findings, line: Line) -> Candidate | None:
     return next((each for each in findings.candidates if each.line == line), None)
+
+
+def _introduction(findings: Findings, line: Line) -> Line | None:
+    """The line right above the traceback that `line` is of, by the same writer."""
+    known = _candidate(findings, line)
+    if known is None or known.record is None:
+        return None
+    first = known.record.lines[0]
+    lines = next(each.lines for each in findings.scene.readings if each.source.file == line.file)
+    at = bisect.bisect_left(lines, first.number, key=lambda each: each.number)
+    above = [each for each in lines[max(0, at - INTRODUCED_LINES) : at] if each.rank == line.rank]
+    return above[-1] if above else None
 
 
 def _raised(candidate: Candidate | None) -> Raised | None:

@@ -16,7 +16,7 @@ from logtriage.rulebank.rule import Role, Strength
 # Types that only victims report: who writes the line is never where it began.
 VICTIMS_SPEAK = ("collective.timeout", "collective.remote_error", "network.rendezvous")
 # Of these the fault lies with a machine: its host is named even where the job has only one.
-_OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
+OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 # What a rank shows when its GPU or its host failed under it.
 _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
@@ -54,7 +54,7 @@ def blame(
             return Culprits(), ""
         taken = _taken(members, candidates, {str(each) for each in pods}, topology)
         return Culprits(tuple(sorted(taken)), tuple(sorted(pods))), ""
-    machine = root.failure_type.startswith(_OF_A_MACHINE)
+    machine = root.failure_type.startswith(OF_A_MACHINE)
     if root.failure_type == "network.infiniband":  # the port that fails, before the peers that notice
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logtriage.diagnose.course import onset
+from logtriage.diagnose.culprits import OF_A_MACHINE
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided
 from logtriage.localize.findings import Findings
@@ -55,7 +56,7 @@ def novelty(
         return Novelty()  # what begins in the middle of a run need not be bad
     windows = _windows(findings, decision, sources, everywhere=usual is not None)
     kinds = late_kinds(sources, summaries, windows, usual or ())
-    if len(decision.culprits.hosts) == 1:
+    if len(decision.culprits.hosts) == 1 and decision.failure_type.startswith(OF_A_MACHINE):
         host = decision.culprits.hosts[0]
         kinds |= lone_kinds(sources, summaries, findings.topology, host).difference(usual or ())
     baseline = _RUNS if usual is not None else _PART if windows else None

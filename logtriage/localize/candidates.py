@@ -62,7 +62,7 @@ def gather_candidates(
         rank = None if service else topology.rank(sign.line, sign.rank)
         rank = raised_by[sign.line.file].get(sign.line.number, rank)
         if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
-            rank = int(spoken[1] or spoken[2] or spoken[3])
+            rank = int(next(filter(None, spoken.groups())))
         if rank is None and (by := introduced[sign.line.file].get(sign.line.number)) is not None:
             near = sign.line.number - by[1] <= INTRODUCED_LINES
             rank = by[0] if sign.raised is not None or near else None
@@ -198,10 +198,12 @@ def _refined(sign: Sign) -> str:
     return failure_type
 
 
-# An exception that begins with its own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`.
+# Words that begin with their own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`,
+# `… | WARNING | loader | rank=2 …`.
 _SPEAKER = re.compile(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
     r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|^Exception in device=\w+:(\d{1,5}): "
+    r"|(?:^|[|\]] +)\[?[Rr]ank=(\d{1,6})\b"
 )
 
 

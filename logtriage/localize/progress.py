@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from logtriage.localize.scene import Scene, Sign
@@ -96,6 +96,23 @@ class Progress:
             _lines_by_writer={key: at for key, at in self._lines_by_writer.items() if key[0] not in files},
         )
 
+    def joined(self, more: Progress) -> Progress:
+        """With the points and checkpoints that a closer look at some file found."""
+        points: dict[tuple[str, int | None], dict[int, StepPoint]] = {}
+        for trace in (*self.traces, *more.traces):
+            points.setdefault((trace.file, trace.rank), {}).update(
+                (point.line.number, point) for point in trace.points
+            )
+        saved = {(each.line.file, each.line.number): each for each in (*self.checkpoints, *more.checkpoints)}
+        return replace(
+            self,
+            traces=tuple(
+                Trace(rank, file, tuple(known[number] for number in sorted(known)))
+                for (file, rank), known in points.items()
+            ),
+            checkpoints=_in_order(saved.values()),
+        )
+
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
 
@@ -144,9 +161,11 @@ def _saved(signs: Iterable[Sign]) -> tuple[Sign, ...]:
         place = (sign.line.file, sign.line.number)
         if place not in best or best[place].hit.capture("step") is None:
             best[place] = sign
-    return tuple(
-        sorted(best.values(), key=lambda sign: (sign.line.time or 0.0, sign.line.file, sign.line.number))
-    )
+    return _in_order(best.values())
+
+
+def _in_order(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    return tuple(sorted(signs, key=lambda sign: (sign.line.time or 0.0, sign.line.file, sign.line.number)))
 
 
 _THOUSANDS = {"k": 3, "M": 6}

@@ -21,6 +21,7 @@ from logtriage.mining.summary import Key, Summary
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 
 LEAST_STEPS = 10  # a healthy part with fewer steps is no history
+ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
 START_SHARE = 0.1  # of a file's lines: what stands only there belongs to its start-up
@@ -100,8 +101,8 @@ def lone_kinds(
 ) -> frozenset[Key]:
     """The kinds that only the processes of one host wrote, most of them, and not when they started.
 
-    Empty where too few hosts are seen to tell. A host whose output is one file is not judged where its ranks
-    report for all (the first and the last): what is theirs alone is their office.
+    Empty where too few hosts are seen to tell, or where another has many lines of its own, too: no odd node.
+    A host whose output is one file is not judged where rank 0 is in it, which reports for all.
     """
     files: dict[str | None, list[tuple[Source, Summary]]] = {}
     for source, summary in zip(sources, summaries, strict=True):
@@ -110,21 +111,34 @@ def lone_kinds(
             if whose is None and source.rank is not None:
                 whose = topology.host_of_rank.get(source.rank)
             files.setdefault(whose, []).append((source, summary))
-    own = files.pop(host, [])
-    if not own or len(files.keys() - {None}) + 1 < LEAST_HOSTS:
+    if host not in files or len(files.keys() - {None}) < LEAST_HOSTS:
         return frozenset()
-    reporting = {topology.host_of_rank.get(0), topology.host_of_rank.get(topology.size - 1)}
-    if len(own) == 1 and host in reporting:
+    reporting = topology.host_of_rank.get(0)
+    if len(files[host]) == 1 and host == reporting:
         return frozenset()
-    others = {key for members in files.values() for _, summary in members for key in summary.keys}
-    written: dict[Key, int] = {}
-    for _, summary in own:
+    hosts_of: dict[Key, set[str | None]] = {}
+    for each, members in files.items():
+        for _, summary in members:
+            for key in summary.keys:
+                hosts_of.setdefault(key, set()).add(each)
+    own = {each: _own_kinds(files[each], hosts_of) for each in files}
+    others = max(
+        (sum(kinds.values()) for each, kinds in own.items() if each not in (host, reporting, None)), default=0
+    )
+    return frozenset(own[host]) if sum(own[host].values()) > ODD_TIMES * others else frozenset()
+
+
+def _own_kinds(
+    members: Sequence[tuple[Source, Summary]], hosts_of: Mapping[Key, set[str | None]]
+) -> dict[Key, int]:
+    """Lines by kind: of kinds that no other host wrote, half of its files did, and not when they began."""
+    written: dict[Key, list[int]] = {}
+    for _, summary in members:
         for key, count in summary.keys.items():
-            if len(key) < SHAPE_LEAST or key in others:
-                continue
-            if count.first[0] > START_SHARE * summary.lines:
-                written[key] = written.get(key, 0) + 1
-    return frozenset(key for key, count in written.items() if count * 2 >= len(own))
+            is_late = count.first[0] > START_SHARE * summary.lines
+            if is_late and len(hosts_of[key]) == 1 and len(key) >= SHAPE_LEAST:
+                written.setdefault(key, []).append(count.count)
+    return {key: sum(counts) for key, counts in written.items() if len(counts) * 2 >= len(members)}
 
 
 def lines_of_kinds(

@@ -38,6 +38,7 @@ class Slowness:
     summary: str
     since_step: int | None
     since: Line | None = None  # the line from which on it was slow
+    straggling: Straggling | None = None  # by which comparison
 
 
 def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | None:
@@ -103,6 +104,7 @@ def _of_ranks(found: Straggling, topology: Topology, progress: Progress) -> Slow
         told,
         _step_at(found.since, progress),
         found.since,
+        found,
     )
 
 

@@ -41,7 +41,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where in the job's course a line lies: `line` shows the stage, None where the words themselves do.
+    """Where in the job's course a line lies: `line` shows the stage, if one does.
 
     `iteration` is the last one that was reported before, by the same writer or by anybody: the failure lies
     in it or in the next. None where none was.
@@ -96,6 +96,10 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
         known = found.get((line.file, line.number))
         if stage is not None and (known is None or known.stage is Stage.ITERATING):
             found[line.file, line.number] = Turn(stage, line, sign.rank, axis(line))
+    for trace in progress.traces:  # a closer look knows more of them than the scene
+        for point in trace.points:
+            turn = Turn(Stage.ITERATING, point.line, trace.rank, axis(point.line))
+            found.setdefault((trace.file, point.line.number), turn)
     by_file: dict[str, list[Turn]] = defaultdict(list)
     for (file, _), turn in sorted(found.items()):
         by_file[file].append(turn)
@@ -176,17 +180,22 @@ def moment(
     *,
     rank: int | None = None,
     raised: Raised | None = None,
+    introduction: Line | None = None,
     failure_type: str = "",
 ) -> Moment:
-    """Where `line`, written at `time` on the job's axis, lies in the job's course."""
+    """Where `line`, written at `time` on the job's axis, lies in the job's course.
+
+    `introduction` is what its writer said right before, such as that a save failed above the traceback of it.
+    """
     own = _own_turn(course, line, rank)
     common = _turn_at(course, time)
     iteration = _iteration(course, line, time)
     if raised is not None and (stage := _stage_of_frames(raised)) is not None:
         return Moment(stage, raised.at, "by where it was raised", iteration)
-    for stage, words in _WORDS:
-        if words.search(line.message[:600]):
-            return Moment(stage, None, "by its own words", iteration)
+    for said in (line, introduction):
+        for stage, words in _WORDS:
+            if said is not None and words.search(said.message[:600]):
+                return Moment(stage, said, "by its own words", iteration)
     if failure_type.startswith(_OF_LOADING):
         stage = Stage.LOADING
         shown = next((each for each in (own, common) if each is not None and each.stage is stage), None)
@@ -229,8 +238,10 @@ def _turn_at(course: Course, time: float | None) -> Turn | None:
 
 def _likelier(own: Turn | None, common: Turn | None, interval: float) -> Turn | None:
     """The writer's own stage, unless others went on since: all ranks save, evaluate and step together."""
-    if own is None or common is None or own.time is None or common.time is None:
+    if own is None or common is None:
         return own or common
+    if own.time is None or common.time is None:
+        return common if common.stage is Stage.ITERATING else own
     if common.time < own.time:
         return own
     if own.stage in (Stage.ITERATING, Stage.START_UP):

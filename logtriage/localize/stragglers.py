@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.localize.durations import DATA, WAIT, WORK, Duration
 from logtriage.localize.progress import median
@@ -24,6 +24,7 @@ DEVIATIONS = 6.0  # robust standard deviations from the peers
 NORMAL = 1.4826  # of a normal distribution, standard deviation over median absolute deviation
 LEAST_VALUES = 4
 PERSISTENT = 0.75  # share of a rank's late values that must lie beyond nine of ten of the peers'
+PERSISTENT_BESIDE = 0.5  # the same of a rank beside one that is persistent
 MOST_VALUES = 400  # of one rank and kind, the last ones
 
 
@@ -36,6 +37,8 @@ class Straggling:
     field: str
     lines: tuple[Line, ...]
     since: Line | None
+    kind: tuple[str, str]  # what was compared (see Duration) …
+    bar: float  # … and the seconds between the usual and the slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
     kinds: dict[tuple[str, str], dict[int, list[Duration]]] = defaultdict(lambda: defaultdict(list))
     for each in told:
         kinds[each.kind][each.rank].append(each)
-    best: Straggling | None = None
+    found: list[tuple[Straggling, frozenset[int]]] = []  # with the ranks that were compared
     compared = 0
     for (form, field), by_rank in sorted(kinds.items()):
         if WAIT.search(field) or not (WORK.search(field) or DATA.search(field)):
@@ -64,10 +67,15 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
             of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)
         ]
         compared = max(compared, len(enough))
-        found = _slow(enough, field, waits)
-        if found is not None and (best is None or found.factor > best.factor):
-            best = found
-    return best if best is not None else (Alike(compared) if compared > 2 else None)
+        slow = _slow(enough, (form, field), waits)
+        if slow is not None:
+            found.append((slow, frozenset(enough)))
+    if not found:
+        return Alike(compared) if compared > 2 else None
+    best, seen = max(found, key=lambda each: each[0].factor)
+    # Of a rank without such lines another kind of them may tell.
+    beside = {rank for each, _ in found for rank in each.ranks if rank not in seen}
+    return replace(best, ranks=tuple(sorted({*best.ranks, *beside})))
 
 
 def _late(values: Sequence[Duration]) -> list[float]:
@@ -75,7 +83,9 @@ def _late(values: Sequence[Duration]) -> list[float]:
 
 
 def _slow(
-    by_rank: dict[int, list[Duration]], field: str, waits: Sequence[dict[int, list[Duration]]]
+    by_rank: dict[int, list[Duration]],
+    kind: tuple[str, str],
+    waits: Sequence[dict[int, list[Duration]]],
 ) -> Straggling | None:
     late = {rank: _late(values) for rank, values in by_rank.items()}
     usual = {rank: median(values) for rank, values in late.items()}
@@ -92,17 +102,22 @@ def _slow(
     if not out or not peers or len(out) * 3 > len(usual):
         return None
     bar = sorted(peers)[min(len(peers) - 1, len(peers) * 9 // 10)]
-    out = [rank for rank in out if sum(value > bar for value in late[rank]) >= PERSISTENT * len(late[rank])]
+    beyond = {rank: sum(value > bar for value in late[rank]) / len(late[rank]) for rank in out}
+    sure = any(share >= PERSISTENT for share in beyond.values())
+    out = [rank for rank in out if sure and beyond[rank] >= PERSISTENT_BESIDE]
     if not out or not _others_wait(waits, out, len(usual)):
         return None
     worst = max(out, key=lambda rank: usual[rank])
-    since = _onset(by_rank[worst], middle)
+    half_way = (middle + median(_late(by_rank[worst]))) / 2
+    since = onset(by_rank[worst], half_way)
     return Straggling(
         ranks=tuple(sorted(out)),
         factor=usual[worst] / max(middle, 1e-9),
-        field=field,
+        field=kind[1],
         lines=_telling(by_rank, out, worst, since),
         since=since,
+        kind=kind,
+        bar=half_way,
     )
 
 
@@ -120,17 +135,18 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
     return not told and size >= 3
 
 
-def _onset(values: Sequence[Duration], middle: float) -> Line | None:
-    """The line from which on the rank stays slow; None where it was slow all along."""
-    late = median(_late(values))
-    bar = (middle + late) / 2
-    onset: Line | None = None
-    for each in values:
-        if each.seconds <= bar:
-            onset = None
-        elif onset is None:
-            onset = each.line
-    return onset if onset is not None and onset != values[0].line else None
+def onset(values: Sequence[Duration], bar: float) -> Line | None:
+    """The line from which on the durations of a rank lie above the bar; None where they did all along.
+
+    Of all places to cut them, the one at which fewest lie on the wrong side.
+    """
+    wrong = best = sum(each.seconds <= bar for each in values)  # were all of them slow
+    at = 0
+    for index, each in enumerate(values, 1):
+        wrong += 1 if each.seconds > bar else -1
+        if wrong < best:
+            best, at = wrong, index
+    return values[at].line if 0 < at < len(values) else None
 
 
 def _telling(

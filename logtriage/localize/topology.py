@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
+from logtriage.localize.processes import local_ranks
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import said_ranks, writer_label
 from logtriage.model import Line, Source, SourceRole
@@ -183,7 +184,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for host in host_of_rank.values():
         hosts[host] += 1
     hosts = Counter(aliases.get(host, host) for host in hosts)
-    for (where, pid), local in _deepspeed_processes(scene).items():
+    for (where, pid), local in local_ranks(scene, Counter(host_of_rank.values())).items():
         there = sorted(rank for rank, each in host_of_rank.items() if each == where)
         if there[local : local + 1]:
             pids.setdefault((where, pid), there[local])
@@ -325,29 +326,6 @@ def _deepspeed_map(scene: Scene) -> dict[int, str]:
             if "global_rank_mapping=" in line.text and (at := _MAP.search(line.text)):
                 for host, ranks in _MAP_ENTRY.findall(line.text[at.end() : at.end() + 65_536]):
                     found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
-    return found
-
-
-_SPAWNED = re.compile(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
-_ENDED = re.compile(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
-
-
-def _deepspeed_processes(scene: Scene) -> dict[tuple[str | None, int], int]:
-    """Local rank by host and process id, as DeepSpeed's launcher spawns or ends its processes in turn.
-
-    The command behind which it prints a return code is that of the process it spawned last, whoever failed.
-    """
-    found: dict[tuple[str | None, int], int] = {}
-    ended: dict[tuple[str, str | None], list[int]] = defaultdict(list)
-    for reading in scene.readings:
-        for line in reading.lines:
-            if "sigkill_handler] Killing" in line.text and (told := _ENDED.search(line.text[:400])):
-                ended[line.file, line.host].append(int(told[1]))
-            elif "spawned with command" in line.text and (told := _SPAWNED.search(line.text[:4000])):
-                found[line.host, int(told[1])] = int(told[2])
-    for (_, host), pids in ended.items():
-        for place, pid in enumerate(dict.fromkeys(pids)):
-            found.setdefault((host, pid), place)
     return found
 
 

@@ -1,0 +1,162 @@
+"""A closer look at one file, where the first reading left a gap in which something began.
+
+Of large files head, tail and the places that rules named are read. When a rank became slow, or which step was
+made at some time, stands between: two rounds of evenly spread windows find it, the second between the two
+windows of the first that differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from logtriage.intake.reading import Extent, Reading, read_closely
+from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.durations import durations
+from logtriage.localize.findings import Findings
+from logtriage.localize.progress import Trace, gather, median, usual_interval
+from logtriage.localize.scene import build_scene
+from logtriage.localize.slow import Slowness
+from logtriage.localize.stragglers import onset
+from logtriage.model import Line, Source
+from logtriage.rulebank.matcher import Matcher
+
+WINDOWS = 96  # of 16 KiB each, in one round
+MOST_BYTES = 256 << 20  # of a file, decompressed: line ends are counted up to the windows
+ROUNDS = 2
+
+NEAR_INTERVALS = 3.0  # between steps: a narrower gap needs no closer look
+
+
+def with_onset(
+    findings: Findings,
+    time: float | None,
+    matcher: Matcher,
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+) -> Findings:
+    """The findings with what was read of the gap in which the failure began: at `time`, on the job's axis.
+
+    Of a straggler it began where its times rose, which is sought first; then the steps about that time are.
+    """
+    slow = findings.slowness
+    if slow is not None and slow.since is not None:
+        line = _rise(slow, slow.since, findings, root, sources, extents)
+        findings = replace(findings, slowness=replace(slow, since=line))
+        time = findings.time(line)
+    if time is None:
+        return findings
+    return _with_steps_at(findings, time, matcher, root, sources, extents)
+
+
+def _with_steps_at(
+    findings: Findings,
+    time: float,
+    matcher: Matcher,
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+) -> Findings:
+    """With the steps about a time, read from the file whose steps span most."""
+    stamps = [
+        point.line.time
+        for trace in findings.progress.traces
+        for point in trace.points
+        if point.line.time is not None
+    ]
+    before = max((at for at in stamps if at <= time), default=None)
+    after = min((at for at in stamps if at > time), default=None)
+    usual = usual_interval(findings.progress.traces)
+    if after is None or (before is not None and after - before <= NEAR_INTERVALS * max(usual, 1.0)):
+        return findings
+    progress = findings.progress
+    file = min(progress.traces, key=_sparseness).file
+    begin, end = 0, 1 << 62
+    for _ in range(ROUNDS):
+        reading = read_between(file, begin, end, root, sources, extents)
+        if reading is None:
+            break
+        read = gather(build_scene([reading], matcher))
+        progress = progress.joined(read)
+        dated = sorted(
+            (point.line.time, point.line.offset)
+            for trace in read.traces
+            for point in trace.points
+            if point.line.time is not None
+        )
+        begin = max((offset for at, offset in dated if at <= time), default=begin)
+        end = min((offset for at, offset in dated if at > time), default=end)
+    return replace(findings, progress=progress)
+
+
+def _sparseness(trace: Trace) -> tuple[float, int]:
+    """How many steps lie between two that it reports, and the less of the job it spans the more."""
+    steps = [point.step for point in trace.points]
+    gaps = [later - earlier for earlier, later in pairwise(steps) if later > earlier]
+    return (median(gaps) if len(gaps) > 2 else math.inf, steps[0] - steps[-1])
+
+
+def _rise(
+    slow: Slowness,
+    line: Line,
+    findings: Findings,
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+) -> Line:
+    """The line from which on the rank that wrote `line` was slow."""
+    found = slow.straggling
+    if found is None:
+        return line
+    rank = findings.topology.rank(line)
+    begin, end = 0, 1 << 62
+    for _ in range(ROUNDS):
+        reading = read_between(line.file, begin, end, root, sources, extents)
+        if reading is None:
+            break
+        scene = replace(findings.scene, readings=[reading])
+        told = [each for each in durations(scene, findings.topology) if each.kind == found.kind]
+        told = [each for each in told if rank is None or each.rank == rank]
+        at = onset(told, found.bar)
+        if at is None:
+            break
+        line = at
+        offsets = [each.line.offset for each in told]
+        place = offsets.index(at.offset)
+        begin, end = offsets[max(0, place - 1)], at.offset + 1
+    return line
+
+
+def read_between(
+    file: str, begin: int, end: int, root: Path, sources: Sequence[Source], extents: Sequence[Extent]
+) -> Reading | None:
+    """Windows of a file, evenly spread between two offsets; None where the file is too large for that."""
+    source, extent = next(
+        (each for each in zip(sources, extents, strict=True) if each[0].file == file), (None, None)
+    )
+    if source is None or extent is None or extent.bytes > MOST_BYTES:
+        return None
+    end = min(end, extent.bytes)
+    offsets = sorted({begin + (end - begin) * index // WINDOWS for index in range(WINDOWS + 1)})
+    try:
+        places = tuple(_numbered(root, source, offsets))
+        return read_closely(root, [source], [replace(extent, places=places)])[0]
+    except StreamFault:
+        return None
+
+
+def _numbered(root: Path, source: Source, offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """The offsets with the numbers of the lines in which they stand."""
+    found = []
+    wanted = list(offsets)
+    for piece in pieces(root, source):
+        while wanted and wanted[0] < piece.offset + len(piece.data):
+            offset = wanted.pop(0)
+            found.append((piece.first_line + piece.data[: offset - piece.offset].count(b"\n"), offset))
+        if not wanted:
+            break
+    return found

@@ -1,0 +1,48 @@
+"""Local ranks of process ids, by what launchers and NCCL say of the processes of one host."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+from logtriage.localize.scene import Scene
+
+Process = tuple[str | None, int]  # host and process id
+
+_SPAWNED = re.compile(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
+_ENDED = re.compile(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
+_NCCL = re.compile(
+    r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] NCCL "
+)
+
+
+def local_ranks(scene: Scene, sizes: Mapping[str, int]) -> dict[Process, int]:
+    """Local rank by host and process id; `sizes` tells how many ranks a host has, as far as it is known.
+
+    DeepSpeed's launcher spawns its processes in turn, and ends all of them in the same order; the command
+    behind which it prints a return code is that of the process it spawned last, whoever failed. NCCL prints
+    host, process and CUDA device, which is the local rank where no two processes of a host have the same one.
+    """
+    spawned: dict[Process, int] = {}
+    ended: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    devices: dict[str, dict[int, int]] = defaultdict(dict)
+    for reading in scene.readings:
+        for line in reading.lines:
+            if " NCCL " in line.text and (told := _NCCL.search(line.text[:300])):
+                devices[told["host"]].setdefault(int(told["pid"]), int(told["device"]))
+            elif "sigkill_handler] Killing" in line.text and (told := _ENDED.search(line.text[:400])):
+                ended[line.file, line.host].append(int(told[1]))
+            elif "spawned with command" in line.text and (told := _SPAWNED.search(line.text[:4000])):
+                spawned[line.host, int(told[1])] = int(told[2])
+    found = dict(spawned)
+    for host, device_of in devices.items():
+        if len(device_of) == len(set(device_of.values())) > 1:
+            for pid, device in device_of.items():
+                found.setdefault((host, pid), device)
+    for (_, where), pids in ended.items():
+        in_turn = list(dict.fromkeys(pids))
+        if len(in_turn) >= sizes.get(where or "", 0):  # else some are missing, nobody knows at which places
+            for place, pid in enumerate(in_turn):
+                found.setdefault((where, pid), place)
+    return found

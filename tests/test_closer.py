@@ -1,0 +1,89 @@
+"""When something began is found also where the first reading of a large file left a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scenes import bank, clock, judged, of_rank, scene, steps, traceback
+
+from logtriage.localize.durations import durations
+from logtriage.localize.findings import find
+from logtriage.localize.stragglers import Straggling, compare
+
+RANKS = range(8)
+STEPS = 600
+SLOW_FROM = 331
+PADDING = "INFO loader: batch of 512 samples from shard 17 fetched, " + "queue filled " * 8
+
+
+def of_time(step: int, rank: int, *, slow: bool) -> str:
+    late = slow and rank == 5 and step >= SLOW_FROM
+    work, wait = (900, 10) if late else (600 + step % 7, 310 if slow and step >= SLOW_FROM else 12)
+    told = f"{clock(2.0 * step)} INFO step {step} loss 2.{step % 10}5 compute {work}ms wait {wait}ms\n"
+    return told + f"{clock(2.0 * step + 0.5)} {PADDING}{step}\n" * 8
+
+
+def test_the_iteration_from_which_on_a_rank_was_slow_is_found_in_large_files(tmp_path: Path) -> None:
+    files = {
+        f"rank{rank}.log": "".join(of_time(step, rank, slow=True) for step in range(1, STEPS))
+        for rank in RANKS
+    }
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("slow.straggler", (5,))
+    assert verdict.stage is not None and verdict.stage.iteration == SLOW_FROM
+
+
+def test_the_iteration_of_an_early_error_is_found_in_large_files(tmp_path: Path) -> None:
+    full = f"{clock(2.0 * 300 + 1)} ERROR writer: shard write failed\n" + traceback(
+        "OSError: [Errno 28] No space left on device", "flush"
+    )
+    files = {
+        f"rank{rank}.log": "".join(
+            (of_time(step, rank, slow=False) if rank == 0 else f"{clock(2.0 * step)} {PADDING}{step}\n" * 8)
+            + (full if rank == 3 and step == 300 else "")
+            for step in range(1, STEPS)
+        )
+        + (traceback("RuntimeError: checkpoint is incomplete") if rank == 3 else "")
+        for rank in RANKS
+    }
+    stage = judged(tmp_path, files).verdict.stage
+    assert stage is not None
+    assert (stage.name, stage.iteration) == ("saving", 300)
+
+
+def test_a_rank_without_such_lines_is_told_by_another_kind_of_them() -> None:
+    def timed(rank: int) -> str:
+        work = 900 if rank in (4, 5) else 600
+        other = "" if rank == 5 else "r{} compute {}ms wait 10ms\n"
+        line = other + "rank {} forward_ms={}\n"
+        return "".join(
+            f"{clock(number)} INFO " + line.format(*((rank, work + number % 5) * 2)) for number in range(40)
+        )
+
+    readings = [of_rank(rank, steps(3) + timed(rank)) for rank in range(16)]
+    whole = scene(*readings)
+    found = compare(durations(whole, find(whole, bank()).topology))
+    assert isinstance(found, Straggling)
+    assert found.ranks == (4, 5)
+
+
+def test_nccl_tells_the_rank_of_the_process_that_a_kernel_names(tmp_path: Path) -> None:
+    def node(host: str, first: int) -> str:
+        started = "".join(
+            f"{host}: {host}:{4000 + first + local}:{local} [{local}] NCCL INFO cudaDriverVersion 12080\n"
+            for local in range(4)
+        )
+        made = "".join(
+            f"{host}: [rank{first + local}]: {clock(2.0 * step)} INFO step {step} loss 2.5 lr 1e-4\n"
+            for step in range(30)
+            for local in range(4)
+        )
+        return started + made
+
+    struck = (
+        "[Sat Jan 31 08:01:01 2026] NVRM: Xid (PCI:0000:be:00): 48, pid=4006, name=python, DBE (double bit "
+        "error)\n"
+    )
+    files = {"node-a.log": node("node-a", 0), "node-b.log": node("node-b", 4), "sys/node-b.dmesg.log": struck}
+    culprits = judged(tmp_path, files).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((6,), ("node-b",))
