@@ -53,12 +53,13 @@ def test_the_iteration_of_an_early_error_is_found_in_large_files(tmp_path: Path)
 
 def test_a_rank_without_such_lines_is_told_by_another_kind_of_them() -> None:
     def timed(rank: int) -> str:
-        work = 900 if rank in (4, 5) else 600
-        other = "" if rank == 5 else "r{} compute {}ms wait 10ms\n"
-        line = other + "rank {} forward_ms={}\n"
-        return "".join(
-            f"{clock(number)} INFO " + line.format(*((rank, work + number % 5) * 2)) for number in range(40)
-        )
+        text = ""
+        for number in range(40):
+            work = (900 if rank in (4, 5) else 600) + number % 5
+            if rank != 5:
+                text += f"{clock(number)} INFO compute {work}ms wait 10ms\n"
+            text += f"{clock(number)} INFO profile: forward_ms={work}\n"
+        return text
 
     readings = [of_rank(rank, steps(3) + timed(rank)) for rank in range(16)]
     whole = scene(*readings)
