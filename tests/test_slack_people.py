@@ -21,11 +21,15 @@ from slack_bots import Home, a_home, running
 from taught_jobs import storage_client, vendor_daemon, written
 
 QUOTE = ODD_WORDS.split("ERROR ")[1].strip()
+RATE = "learning_rate 0.0003"
 WHO = {"slack_ask_groups": ["SML"], "slack_confirm_users": ["UANN"]}
 
 
 def voting(request: Request, number: int) -> Reply:
     """A model that takes its time, and sees a corrupt shard where it is shown one."""
+    if "Question: what learning rate" in str(request):
+        place = place_of(request, RATE)
+        return chat(json.dumps({"text": "It was 0.0003.", "citations": [{"place": place, "quote": RATE}]}))
     if QUOTE not in str(request):
         return chat(answer("unknown", []))
     return chat(answer("data.corrupt", [(place_of(request, QUOTE), QUOTE)], [1]), delay=1.0)
@@ -45,7 +49,12 @@ def home(slack: FakeSlack, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         home = a_home(tmp_path_factory.mktemp("bot"), slack, embedding="lexical", **WHO)
         home.environment |= {"LOGTRIAGE_LLM_BASE_URL": model.address, "LOGTRIAGE_LLM_MODEL": "scripted"}
         home.environment |= {"LOGTRIAGE_LLM_VOTES": "3"}
-        home.add_job("ann", "odd", "5001", unknown_job(home.folder / "odd"))
+        home.add_job(
+            "ann",
+            "odd",
+            "5001",
+            unknown_job(home.folder / "odd", more=f"INFO adamw {RATE} token=s3cr3tT0ken99\n"),
+        )
         for number, kind in enumerate((storage_client(), vendor_daemon())):
             written(home.folder / "logs" / "ann" / f"{kind.name}-60{number}1".replace(" ", "_"), kind.first)
             written(home.folder / "logs" / "bob" / f"{kind.name}-60{number}2".replace(" ", "_"), kind.second)
@@ -73,6 +82,10 @@ def test_rules_answer_first_and_the_same_message_becomes_the_models(slack: FakeS
     assert "by a language model, checked against the logs" in shown[-1]
     slack.write("what do I do?", channel="C1", thread=thread)
     assert "Repair or skip the data" in slack.answer(thread, count=2).text
+    # What the verdict does not say, the model may know; an answer is told with its line.
+    slack.mention("what learning rate did it use?", thread=thread)
+    assert slack.until(lambda: "It was 0.0003." in slack.answer(thread, count=3).text, 30)
+    assert RATE in slack.answer(thread, count=3).text and "s3cr3t" not in slack.answer(thread, count=3).text
 
 
 def test_who_is_not_named_may_not_ask(slack: FakeSlack, home: Home) -> None:

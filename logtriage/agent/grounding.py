@@ -118,7 +118,7 @@ _CHECKABLE = re.compile(r"\"[^\"]{2,200}\"|'[^']{2,200}'|`[^`]{1,200}`|[\w./:-]*
 
 
 def sentence(said: str, lines: Sequence[Line], desk: Desk) -> str:
-    """What the model said in its own words, if all that it names stands in the cited lines or in what localisation found."""
+    """What the model said, if all that it names stands in the cited lines or in what localisation found."""
     text = normal(said)[:400]
     if not text or is_addressed(text):
         return ""

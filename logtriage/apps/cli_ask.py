@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from logtriage.apps.console import answer, progress_shown
+from logtriage.apps.console import answer, complain, progress_shown
 
 if TYPE_CHECKING:
     from logtriage.answers.reply import Quoted, Reply
@@ -36,25 +37,44 @@ def ask(
     settings = load_settings()
     if offline:
         settings = settings.model_copy(update={"llm": "never"})
-    verdict = _verdict(path, settings, quiet)
+    verdict, paths = _verdict(path, settings, quiet)
     reply = reply_to(question, verdict, lambda: precedents_of(verdict, settings))
+    if reply is None:
+        reply = _by_model(paths, question, settings)
     if reply is None:
         raise typer.BadParameter(f"this question is of no kind that I know. {what_can_be_asked()}")
     answer(_told(reply))
 
 
-def _verdict(path: str, settings: Settings, quiet: bool) -> Verdict:
+def _by_model(paths: Sequence[str], question: str, settings: Settings) -> Reply | None:
+    from logtriage.agent.occasion import unavailable
+
+    if settings.llm == "never" or unavailable(settings):
+        return None
+    from logtriage import pipeline
+    from logtriage.agent.job_question import ask_about_job
+
+    try:
+        return ask_about_job(pipeline.desk_for(list(paths), settings=settings), question, settings)
+    except ImportError as fault:
+        complain(f"warning: no model was asked: {fault.name} is not installed (pip install 'logtriage[llm]')")
+        return None
+
+
+def _verdict(path: str, settings: Settings, quiet: bool) -> tuple[Verdict, Sequence[str]]:
+    """The verdict, and the paths that it is about."""
     from logtriage import pipeline
     from logtriage.apps.cli_loop import kept_verdict_of
     from logtriage.memory.verdicts import keep
 
     if path.startswith("v-") and not Path(path).exists():
-        return kept_verdict_of(path).verdict
+        kept = kept_verdict_of(path)
+        return kept.verdict, kept.paths
     with progress_shown(quiet) as progress:
         verdict = pipeline.triage(path, settings=settings, progress=progress)
     if not settings.no_history:
         keep(verdict, [path], settings.data_dir)
-    return verdict
+    return verdict, [path]
 
 
 def _told(reply: Reply) -> str:

@@ -254,6 +254,8 @@ async def _follow_up(desk: Desk, question: Question, topic: Topic, speaker: Spea
         return
     reply = await _reply(desk, question.text, verdict, kept.verdict)
     if reply is None:
+        reply = await _by_model(desk, question, kept.paths, speaker)
+    if reply is None:
         await speaker.say(notices.not_understood())
         return
     message = _shown(reply)
@@ -262,3 +264,15 @@ async def _follow_up(desk: Desk, question: Question, topic: Topic, speaker: Spea
             message.text, (*message.blocks, context(f"job {topic.job or verdict.job.name} · {verdict.id}"))
         )
     )
+
+
+async def _by_model(desk: Desk, question: Question, paths: tuple[str, ...], speaker: Speaker) -> Reply | None:
+    """What a model says to a question of no known kind, where one is configured and its lines bear it out."""
+    settings = desk.settings
+    if settings.llm == "never" or unavailable(settings) or not question.text:
+        return None
+    await speaker.say(plain("The verdict does not say that; a language model is being asked…"))
+    try:
+        return await desk.triages.of_question(paths, question.text)
+    except (TooMany, NothingReadable, Lost, ImportError):
+        return None

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from logtriage.answers.reply import Reply
 from logtriage.memory.verdicts import keep
 from logtriage.report.document import Verdict
 from logtriage.settings import Settings
@@ -89,8 +90,7 @@ class Triages:
         if known is not None:
             return known
         ahead = max(0, self._running + self._waiting - self.settings.slack_triages + 1)
-        if self._waiting >= self.settings.slack_waiting:
-            raise TooMany(f"{self._waiting} jobs wait to be triaged already; ask again in some minutes")
+        self._check_room()
         ticket = Ticket(asyncio.create_task(self._in_turn(call, *arguments)), ahead)
         self._under_way[key] = ticket
         ticket.result.add_done_callback(lambda task: self._ended(key, task))
@@ -101,7 +101,16 @@ class Triages:
         if not task.cancelled():
             task.exception()  # told to whoever waits; nobody may wait any more
 
-    async def _in_turn(self, call: Callable[..., Judged], *arguments: Any) -> Judged:
+    async def of_question(self, paths: tuple[str, ...], question: str) -> Reply | None:
+        """What a model says to a question about a job; None where nothing that holds. Raises as `of_job`."""
+        self._check_room()
+        return await self._in_turn(answered_by_model, paths, question, self.settings)
+
+    def _check_room(self) -> None:
+        if self._waiting >= self.settings.slack_waiting:
+            raise TooMany(f"{self._waiting} jobs wait to be triaged already; ask again in some minutes")
+
+    async def _in_turn(self, call: Callable[..., T], *arguments: Any) -> T:
         self._waiting += 1
         try:
             await self._slots.acquire()
@@ -127,7 +136,7 @@ class Triages:
         with contextlib.suppress(BrokenProcessPool):  # the first triage will say what is wrong
             await asyncio.gather(*starts)
 
-    async def _alive(self, call: Callable[..., Judged], *arguments: Any) -> Judged:
+    async def _alive(self, call: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         limit = self.settings.slack_seconds + MUCH_TOO_LONG + self.settings.llm_seconds
         pool = self._processes()
@@ -228,6 +237,14 @@ def judged(
         timer.cancel()
     keep(verdict, paths, settings.data_dir)
     return Judged(verdict, paths, missed)
+
+
+def answered_by_model(paths: tuple[str, ...], question: str, settings: Settings) -> Reply | None:
+    """A question that no verdict answers, put to the model. Raises NothingReadable."""
+    from logtriage import pipeline
+    from logtriage.agent.job_question import ask_about_job
+
+    return ask_about_job(pipeline.desk_for(list(paths), settings=settings), question, settings)
 
 
 def _prune(collected: Path) -> None:
