@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from logtriage.memory.learning import Lesson
     from logtriage.memory.ledger import Ledger
     from logtriage.memory.verdicts import KeptVerdict
-    from logtriage.report.document import Verdict
 
 VerdictId = Annotated[
     str, typer.Argument(metavar="ID", help="The verdict's id, or its beginning (see `logtriage history`).")
@@ -110,37 +108,29 @@ def who(author: str) -> str:
 
 
 def _learn(kept: KeptVerdict, failure_type: str, evidence: str, mitigation: str, author: str) -> None:
+    from logtriage.apps.lessons import teach
     from logtriage.memory.evidence import EvidenceFault
-    from logtriage.memory.learning import Word, learn
+    from logtriage.memory.learning import Word
+    from logtriage.memory.ledger import LedgerFault
     from logtriage.settings import load_settings
 
-    settings = load_settings()
     word = Word(failure_type, who(author), evidence, " ".join(mitigation.split()))
-    with opened_ledger() as ledger:
-        try:
-            lesson = learn(
-                kept, word, ledger, settings.data_dir, _judged, promote_after=settings.promote_after
-            )
-        except EvidenceFault as fault:
-            raise typer.BadParameter(str(fault)) from None
+    try:
+        lesson = teach(kept, word, load_settings())
+    except EvidenceFault as fault:
+        raise typer.BadParameter(str(fault)) from None
+    except LedgerFault as fault:
+        complain(str(fault))
+        raise typer.Exit(1) from None
     _tell(lesson)
 
 
-def _judged(paths: Sequence[str], learned: Sequence[Path]) -> Verdict:
-    from logtriage import pipeline
-
-    return pipeline.triage(list(paths), offline=True, learned=learned)
-
-
 def _tell(lesson: Lesson) -> None:
-    diagnosis, rule = lesson.diagnosis, lesson.rule
-    agreed = (
-        "confirmed as" if diagnosis.told == diagnosis.failure_type else f"corrected from {diagnosis.told} to"
-    )
-    answer(
-        f"{diagnosis.verdict_id} {agreed} {diagnosis.failure_type} by {visible(diagnosis.author, 200)} "
-        f"(diagnosis {diagnosis.id})\n"
-    )
+    from logtriage.apps.lessons import outcome
+
+    rule = lesson.rule
+    said, state = outcome(lesson)
+    answer(f"{said}\n")
     if lesson.witness is not None:
         cited = lesson.witness.cited
         moved = lesson.witness.moved_from
@@ -149,11 +139,8 @@ def _tell(lesson: Lesson) -> None:
             f"  evidence  {visible(cited.file)}:{cited.line}{note}\n            {visible(cited.text, 300)}\n"
         )
     if rule is None:
-        answer(f"  no rule   {visible(lesson.why, 400)}\n")
+        answer(f"  no rule   {state}\n")
     else:
-        state = (
-            "has a say from now on" if lesson.state == "active" else f"on trial: {visible(lesson.why, 400)}"
-        )
         answer(f"  rule      {rule.id}\n            {state}\n            {visible(rule.pattern, 400)}\n")
     for change in lesson.changes:
         if rule is None or change.rule != rule.id:
