@@ -44,7 +44,9 @@ def blame(
         told_of = [each.host for each in candidates] + [each.host for each in exits]
         known = {*topology.hosts, *(host for host in told_of if host)}
         if root.failure_type == "scheduler.launch" and (where := _launched_on(members, known)):
-            return Culprits(hosts=(where,)), f"the launch failed on {where}"
+            ends = [each for each in exits if each.host == where and each.code]
+            ended = {each.rank for each in ends if each.rank is not None}
+            return Culprits(tuple(sorted(ended)), (where,)), f"the launch failed on {where}"
         pods = {
             each.host
             for each in members

@@ -45,6 +45,8 @@ _TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
 # Open MPI: by job and rank, by rank alone, or with `[host:pid]` behind.
 _MPI = re.compile(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
 _SAGEMAKER = re.compile(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
+# SageMaker's hosts: in exports of CloudWatch, and in the output of its local mode.
+_ALGO = re.compile(r"(?:\[(algo-\d{1,4})\]|(algo-\d{1,4})(?:-[a-z0-9]{5})?(?:[-_]1)? {1,4}\|) ?")
 _MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
 _UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
 _RAY = re.compile(
@@ -92,6 +94,9 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 end = match.end()
             elif match := _RAY_NODE.match(text, position):
                 end = match.end()
+        elif first == "a" and position == 0 and (match := _ALGO.match(text)):
+            head.host = match[2]
+            end = match.end()
         elif first == "<":
             if match := _PRIORITY.match(text, position):
                 head.level = SYSLOG_LEVELS[int(match[1]) & 7]
@@ -128,6 +133,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         return end + 1 if text[end : end + 1] == " " else end
     following = text[position + 1 : position + 2]
     if following.isalpha():
+        if match := _ALGO.match(text, position):
+            head.host = match[1]
+            return match.end()
         if match := _POD.match(text, position):
             head.host = match[1]
             return match.end()

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from logtriage.localize.exits import Exit
+from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
 from logtriage.model import SourceRole
 
@@ -41,7 +42,7 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
             told_of[source.host] |= reported[source.file] - {source.host}
     by_machines = {source.host for source in scene.sources if source.role not in SPEAKING}
     for host, names in told_of.items():
-        if host in by_machines:
+        if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
         elsewhere: set[str] = set().union(*(other for each, other in told_of.items() if each != host))
         if len(names) == 1 and host not in said and not names & elsewhere:
@@ -58,7 +59,38 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
             for own in prefixed[source.file] - spoken:
                 if len(prefixed[source.file]) == 1:
                     named.setdefault(own, str(source.host))
+    for host, name in (_pods_of_files(scene, of_files) | _addresses_in_ray(scene)).items():
+        if host not in of_files:
+            named.setdefault(host, name)
     return {host: name for host, name in named.items() if name not in named}
+
+
+_NUMBERED_NODE = re.compile(
+    r"(?i)(?:node|host|machine)[-_]?\d{1,5}$"
+)  # who gathered the logs counted them so
+_DRAWN_END = re.compile(r"-[a-z0-9]{4,5}$")
+
+
+def _pods_of_files(scene: Scene, of_files: set[str]) -> dict[str, str]:
+    """Pods whose logs are called after them without the end that Kubernetes draws: w-0-x7k2p by w-0."""
+    pods = gather_pods(scene.readings)
+    names = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
+    return {pod: base for pod in names if (base := _DRAWN_END.sub("", pod)) != pod and base in of_files}
+
+
+_IN_RAY = re.compile(
+    r"\([^()]{1,100}\bip=(?P<address>[\w.:]{1,60})\) (?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \["
+)
+
+
+def _addresses_in_ray(scene: Scene) -> dict[str, str]:
+    """Hosts by the address with which Ray labels all lines of another machine; NCCL only now and then."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for reading in scene.readings:
+        for line in reading.lines:
+            if "ip=" in line.text[:160] and (told := _IN_RAY.search(line.text[:300])):
+                found[told["host"]].add(told["address"])
+    return {host: next(iter(addresses)) for host, addresses in found.items() if len(addresses) == 1}
 
 
 # Words with a number that count something else than machines.

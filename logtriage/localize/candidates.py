@@ -59,7 +59,8 @@ def gather_candidates(
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
-        rank = None if service else topology.rank(sign.line, sign.rank)
+        task = topology.rank(sign.line, sign.rank)
+        rank = None if service else task
         rank = raised_by[sign.line.file].get(sign.line.number, rank)
         if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
             rank = int(next(filter(None, spoken.groups())))
@@ -67,12 +68,16 @@ def gather_candidates(
             near = sign.line.number - by[1] <= INTRODUCED_LINES
             rank = by[0] if sign.raised is not None or near else None
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        if host is None and service and task is not None:
+            host = topology.host_of_rank.get(task)
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
             host = None
         own_words = sign.source.role is SourceRole.KERNEL
         own_words = own_words or sign.rule.id.startswith(("kernel.", "host.reboot"))
         if host is None and sign.source.role is SourceRole.KUBERNETES:
-            host = pods.host(sign.line)
+            is_limit = sign.rule.failure_type == "host.out_of_memory"  # the pod's own limit, not its node's
+            host = (pods.pod(sign.line) if is_limit else None) or pods.host(sign.line)
+            host = topology.host_named.get(host, host) if host else None
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
             rank = topology.rank_of_pod.get(pod)
         if sign.rule.failure_type == "host.node_lost" and not own_words:

@@ -11,8 +11,15 @@ from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
+from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
-from logtriage.localize.writer_labels import said_ranks, writer_label
+from logtriage.localize.writer_labels import (
+    host_labels,
+    labelled_host,
+    labelled_rank,
+    said_ranks,
+    writer_label,
+)
 from logtriage.model import Line, Source, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
@@ -42,6 +49,7 @@ class Topology:
     rank_of_pod: dict[str, int]
     has_tasks: bool  # srun reported the ends of tasks by number
     label_of_file: dict[str, re.Pattern[str]]  # how lines begin that `[w-3]` and the like label
+    hosts_by_label: dict[str, dict[str, str]]  # by file, hosts by the words with which lines begin
     host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
     node_of_pod: dict[str, str]
     rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
@@ -62,6 +70,8 @@ class Topology:
         if self.has_tasks and (task := _TASK_LABEL.match(line.text[:16])) is not None:
             number = int(task[1])
             return number if number in self.ranks else named
+        if (rank := labelled_rank(line, self.hosts_by_label.get(line.file, {}))) is not None:
+            return rank
         if named is not None and named == self.number_of_file.get(line.file):
             named = None
         if line.file in self.label_of_file and (label := self.label_of_file[line.file].match(line.text[:80])):
@@ -83,6 +93,8 @@ class Topology:
             return said[1]
         if line.host:
             return self.host_of_address.get(line.host, line.host)
+        if labelled := labelled_host(line, self.hosts_by_label.get(line.file, {})):
+            return labelled
         if line.file in self.host_of_file:
             return self.host_of_file[line.file]
         return self.host_of_rank.get(rank) if rank is not None else None
@@ -108,7 +120,13 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for reading in scene.readings
         if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
     }
+    by_label = {
+        reading.source.file: found
+        for reading in scene.readings
+        if reading.source.role in SPEAKING and (found := host_labels(reading.lines))
+    }
     aliases = other_names(scene, exits)
+    roster = gather_roster(scene)
     pods = gather_pods(scene.readings)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     ranks: set[int] = set()
@@ -116,6 +134,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     pids: dict[tuple[str | None, int], int] = {}
     introduced: Counter[int] = Counter()
     named_hosts: set[str] = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
+    named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
     rank_of_file = _global_ranks(scene.sources, exits)
     for reading in scene.readings:
@@ -145,6 +164,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 ranks.add(int(worker[3]))
                 pids.setdefault((worker[1], int(worker[2])), int(worker[3]))
                 votes[int(worker[3])][worker[1]] += 3
+            for introduced_rank, host in introductions(line):
+                ranks.add(introduced_rank)
+                votes[introduced_rank][host] += 1
             rank = whole_file if whole_file is not None else line.rank
             if rank is not None and rank == belied.get(source.file):
                 rank = None
@@ -152,11 +174,14 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 rank = int(tag[1])
             if rank is None and source.file in labels and (tag := labels[source.file].match(line.text[:80])):
                 ranks.add(int(tag[1]))
-            if rank is None:
+            if rank is None and (rank := labelled_rank(line, by_label.get(source.file, {}))) is None:
                 continue
             ranks.add(rank)
-            if line.host:
-                votes[rank][line.host] += 1
+            # mpirun gathers the output of all hosts in a file of its own host
+            gathered = line.host == source.host and _MPI_TAG.search(line.text[:80]) is not None
+            labelled = line.host or labelled_host(line, by_label.get(source.file, {}))
+            if labelled and not gathered:
+                votes[rank][labelled] += 1
             elif introduced[rank] < 40:
                 introduced[rank] += 1
                 if said := _SAYS_HOST.search(line.message[:200]):
@@ -173,7 +198,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             votes[exit_.rank][exit_.host] += 3
         if exit_.pid is not None:
             pids.setdefault((exit_.host, exit_.pid), exit_.rank)
-    mapped = _deepspeed_map(scene)
+    mapped = mapped_hosts(scene)
     for rank, host in mapped.items():
         ranks.add(rank)
         votes[rank][host] += 5
@@ -181,7 +206,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for host in [each for each in count if each in aliases]:
             count[aliases[host]] += count.pop(host)
     host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
-    for host in host_of_rank.values():
+    told = (sign.hit.capture("world_size") for sign in scene.context)
+    world = max((int(size) for size in told if size and size.isdigit()), default=None)
+    host_of_rank |= in_blocks(host_of_rank, roster, world, max(ranks, default=0))
+    for host in (*host_of_rank.values(), *(host for labels in by_label.values() for host in labels.values())):
         hosts[host] += 1
     hosts = Counter(aliases.get(host, host) for host in hosts)
     for (where, pid), local in local_ranks(scene, Counter(host_of_rank.values())).items():
@@ -190,7 +218,6 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             pids.setdefault((where, pid), there[local])
         elif len(hosts) < 2 and not mapped:
             pids.setdefault((where, pid), local)
-    told = (sign.hit.capture("world_size") for sign in scene.context)
     host_of_file = {
         source.file: aliases.get(source.host, source.host)
         for source in scene.sources
@@ -210,8 +237,6 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             siblings = {each for each in words if re.sub(r"\d+$", "", each) in pod_rows}
             if len(named := words & (set(hosts) | named_hosts) or siblings) == 1:
                 host_of_file[source.file] = named.pop()
-    sizes = [int(size) for size in told if size and size.isdigit()]
-    world = max(sizes, default=None)
     addresses: dict[str, str] = {}
     for reading in scene.readings:
         for line in reading.lines:
@@ -231,6 +256,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_of_address=addresses,
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         label_of_file=labels,
+        hosts_by_label=by_label,
         number_of_file=belied,
         rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
         | _replica_ranks(scene, ranks),
@@ -312,21 +338,6 @@ def _replica_ranks(scene: Scene, ranks: set[int]) -> dict[str, int]:
                 for name in _REPLICA.finditer(line.text[:4000]):
                     found[name[0]] = int(name[1]) + int(name[2])
     return found if len(found) > 1 and max(ranks, default=0) <= max(found.values()) else {}
-
-
-_MAP = re.compile(r"global_rank_mapping=")
-_MAP_ENTRY = re.compile(r"'([\w.-]+)': \[([\d, ]+)\]")
-
-
-def _deepspeed_map(scene: Scene) -> dict[int, str]:
-    """Rank to host from `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`."""
-    found: dict[int, str] = {}
-    for reading in scene.readings:
-        for line in reading.lines:
-            if "global_rank_mapping=" in line.text and (at := _MAP.search(line.text)):
-                for host, ranks in _MAP_ENTRY.findall(line.text[at.end() : at.end() + 65_536]):
-                    found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
-    return found
 
 
 def _global_ranks(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str, int]:

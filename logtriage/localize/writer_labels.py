@@ -1,12 +1,13 @@
-"""Labels in front of each line that number the writers: `[w-3]`, `[GPU3]`, `[3/8]`, `trainer/3`, `r3>`."""
+"""Labels in front of each line: `[w-3]`, `[3/8]`, `trainer/3` number the writers, others name hosts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from logtriage.localize.rosters import is_host
 from logtriage.model import Line
 
 _WORDS = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
@@ -65,3 +66,48 @@ def _alternates(numbers: Sequence[int]) -> bool:
     if len(counts) < 2 or set(counts) != set(range(len(counts))) or min(counts.values()) < 3:
         return False
     return sum(one != other for one, other in pairwise(numbers)) >= 2 * len(counts)
+
+
+_HOST_LABEL = re.compile(
+    r"[\[(<]?((?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
+    r"(?:[\])>]|:| \||(?= ))(?= )"
+)
+
+
+def host_labels(lines: Sequence[Line]) -> dict[str, str]:
+    """Host by word, where most lines of a file begin with words of one row: `10.0.0.3 [1] …`, `| gpu-07 …`.
+
+    Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`.
+    """
+    messages = [line.message[:120] for line in lines[:SAMPLE] if line.host is None]
+    words = [found[1] for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found[1])]
+    rows = Counter(re.sub(r"\d+", "#", word) for word in words)
+    if not rows or len(words) * 2 < len(messages):
+        return {}
+    row, _ = rows.most_common(1)[0]
+    words = [word for word in words if re.sub(r"\d+", "#", word) == row]
+    counts = Counter(words)
+    switches = sum(one != other for one, other in pairwise(words))
+    if len(words) * 2 < len(messages) or min(counts.values()) < 3 or not 2 <= len(counts) <= switches // 2:
+        return {}
+    if row == "#.#.#.#":
+        return {word: word for word in counts}
+    parts = list(zip(*(word.split(".") for word in counts), strict=True))
+    differing = [at for at, part in enumerate(parts) if len(set(part)) > 1]
+    return {word: word.split(".")[differing[0]] for word in counts} if len(differing) == 1 else {}
+
+
+def labelled_host(line: Line, hosts: Mapping[str, str]) -> str | None:
+    """The host that a line's own label names."""
+    found = _HOST_LABEL.match(line.message[:120]) if hosts and line.host is None else None
+    return hosts.get(found[1]) if found else None
+
+
+_RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
+
+
+def labelled_rank(line: Line, hosts: Mapping[str, str]) -> int | None:
+    """The rank in brackets behind the label that names a line's host."""
+    found = _HOST_LABEL.match(line.message[:120]) if hosts and line.host is None else None
+    behind = _RANK_BEHIND.match(line.message[:160], found.end()) if found and found[1] in hosts else None
+    return int(behind[1]) if behind else None

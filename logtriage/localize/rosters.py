@@ -1,0 +1,162 @@
+"""Which hosts a job was given, and which of its ranks run there: lists of hosts and words of introduction."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from logtriage.intake.names import OTHER_WORD
+from logtriage.localize.scene import Scene
+from logtriage.model import Line
+
+MOST_HOSTS = 20_000  # of one list
+_HOST = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
+# A row of a hostfile of mpirun or DeepSpeed: `gpu-3 slots=8`, of MPICH: `gpu-3:8`.
+_SLOTS = re.compile(rf"^\s*({_HOST})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
+# `mpirun --host gpu-3:8,gpu-4:8`, `horovodrun -H …`
+_OPTION = re.compile(
+    r"(?:mpirun|mpiexec|horovodrun) .{0,400}?-(?:H|-?hosts?)[ =]([\w.:-]{1,100}(?:,[\w.:-]{1,100}){1,999})"
+)
+_PER_HOST = re.compile(
+    r"(?:--n?proc[-_]per[-_]node|--ntasks-per-node|-npernode|-ppn|SLURM_N?TASKS_PER_NODE|SLURM_GPUS_ON_NODE)"
+    r"[= ](\d{1,3})\b"
+)
+# Slurm's environment and `scontrol show job`.
+_NODELIST = re.compile(r"(?:\bSLURM_(?:JOB_|STEP_)?NODELIST|^\s*NodeList)=[\"']?([\w.,\[\]-]{2,4000})")
+_GROUP = re.compile(r"([^,\[\]]+)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
+_RANK = (
+    r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{1,2}"
+    r"(?P<rank>\d{1,6})\b"
+)
+_PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
+_INTRODUCED = (
+    # `gpu-3 rank 17: …`, `[gpu-3] rank=17`, `gpu-3 cuda:1 rank=17`
+    re.compile(rf"^[\[(<]?(?P<host>{_HOST})[\])>]?:?,? {{1,3}}(?:\S{{1,20}} )?\(?{_RANK}"),
+    # `rank 17 on gpu-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=gpu-3`
+    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})(?![\w.-])"),
+    # `host=gpu-3 rank=17`
+    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
+)
+# `gpu-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on gpu-3`
+_RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
+_RANGES = (
+    re.compile(rf"^[\[(<]?(?P<host>{_HOST})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
+    re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})(?![\w.-])"),
+    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})[ ,:)].{{0,40}}?{_RANGE}"),
+)
+MOST_RANKS = 1_024  # of one host
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The hosts that a job was given, in order, and how many ranks run on each, if that is told."""
+
+    hosts: tuple[str, ...] = ()
+    per_host: int | None = None
+
+
+def gather_roster(scene: Scene) -> Roster:
+    """The longest list of hosts in the logs: rows of a hostfile, mpirun's option or Slurm's node list."""
+    lists: list[tuple[str, ...]] = []
+    counts: set[int] = set()
+    for reading in scene.readings:
+        rows: dict[str, None] = {}
+        for line in reading.lines:
+            text = line.text[:5000]
+            if row := _SLOTS.match(text):
+                rows[row[1]] = None
+                counts.add(int(row[2] or row[3]))
+            elif found := _NODELIST.search(text):
+                lists.append(expanded(found[1]))
+            elif ("-H" in text or "-host" in text) and (found := _OPTION.search(text)):
+                entries = [each.partition(":") for each in found[1].split(",")]
+                lists.append(tuple(dict.fromkeys(host for host, _, _ in entries)))
+                counts |= {int(count) for _, _, count in entries if count.isdecimal() and len(count) < 4}
+            if "node" in text or "NODE" in text or "-ppn" in text:
+                counts.update(int(count) for count in _PER_HOST.findall(text))
+        lists.append(tuple(rows))
+    return Roster(max(lists, key=len, default=()), max(counts, default=None))
+
+
+def expanded(nodelist: str) -> tuple[str, ...]:
+    """The hosts of a list as Slurm writes it: `a[08-10,12],b3` → a08, a09, a10, a12, b3."""
+    hosts: list[str] = []
+    for base, numbers, rest in _GROUP.findall(nodelist):
+        for part in numbers.split(",") if numbers else [""]:
+            first, _, last = part.partition("-")
+            if not last:
+                hosts.append(base + first + rest)
+                continue
+            if not (first and last) or int(last) - int(first) > MOST_HOSTS:
+                continue
+            hosts += [f"{base}{at:0{len(first)}d}{rest}" for at in range(int(first), int(last) + 1)]
+    return tuple(dict.fromkeys(hosts[:MOST_HOSTS]))
+
+
+_MAP_ENTRY = re.compile(r"'([\w.-]{1,100})': \[([\d, ]+)\]")
+
+
+def mapped_hosts(scene: Scene) -> dict[int, str]:
+    """Rank to host from `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`."""
+    found: dict[int, str] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if (at := line.text.find("global_rank_mapping=")) >= 0:
+                for host, ranks in _MAP_ENTRY.findall(line.text[at : at + 65_536]):
+                    found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
+    return found
+
+
+def introductions(line: Line) -> Iterator[tuple[int, str]]:
+    """Ranks that a line says to run on a host, each with that host."""
+    message = line.message[:300]
+    if "ank" not in message and "RANK" not in message and "PROCID" not in message:
+        return
+    for pattern in _INTRODUCED:
+        if (said := pattern.search(message)) and is_host(said["host"]):
+            yield int(said["rank"]), said["host"]
+            return
+    for pattern in _RANGES:
+        if (said := pattern.search(message)) and is_host(said["host"]):
+            first, last = int(said["first"]), int(said["last"])
+            if first < last < first + MOST_RANKS:
+                yield from ((rank, said["host"]) for rank in range(first, last + 1))
+            return
+
+
+_NO_HOST = re.compile(
+    r"(?i)^(?:rank|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default|localhost)"
+    r"[-_.:]?\d*$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"
+)
+
+
+def is_host(word: str) -> bool:
+    """Whether a word with a number in it can name a machine, and counts nothing else."""
+    return not _NO_HOST.search(word) and not OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", word))
+
+
+def in_blocks(
+    host_of_rank: Mapping[int, str], roster: Roster, world: int | None, most: int
+) -> dict[int, str]:
+    """Hosts of all ranks where each host runs as many in turn, as launchers lay them out by default.
+
+    Nothing where a known rank says otherwise. Without a list, the hosts are those that are known, if half of
+    each one's share is. `world` is the number of ranks as far as it is told, `most` the largest rank seen.
+    """
+    known: dict[str, list[int]] = defaultdict(list)
+    for rank, host in sorted(host_of_rank.items()):
+        known[host].append(rank)
+    listed = set(known) <= set(roster.hosts) and len(roster.hosts) > 1
+    hosts = list(roster.hosts if listed else known)
+    if world is None and listed and roster.per_host and most < roster.per_host * len(hosts):
+        world = roster.per_host * len(hosts)
+    if world is None or most >= world or len(hosts) < 2 or world % len(hosts) or world == len(hosts):
+        return {}
+    size = world // len(hosts)
+    if any(hosts[min(rank // size, len(hosts) - 1)] != host for rank, host in host_of_rank.items()):
+        return {}
+    if not listed and any((ranks[-1] - ranks[0]) * 2 < size for ranks in known.values()):
+        return {}
+    return {rank: hosts[rank // size] for rank in range(world)}

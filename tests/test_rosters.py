@@ -1,0 +1,177 @@
+"""Hosts that launchers, lists and labels name, and the ranks that run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import bank_read_once, clock, judged, steps, traceback
+
+from logtriage.localize.rosters import Roster, expanded, in_blocks
+
+IMPORT = "ModuleNotFoundError: No module named 'einops'"
+FULL = "OSError: [Errno 28] No space left on device: '/scratch/a'"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+def behind(label: str, text: str) -> str:
+    return "".join(f"{label}{line}\n" for line in text.splitlines())
+
+
+def interleaved(hosts: tuple[str, ...], line: str) -> str:
+    return "".join(f"{clock(n)} {line.format(host=host, n=n)}\n" for n in range(12) for host in hosts)
+
+
+JOBS: dict[str, tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]] = {
+    "each rank of mpirun says once where it runs": (
+        {
+            "mpi.log": "".join(f"[1,{r}]<stdout>:cn{r // 2:02d} rank {r}: torch 2.4.0\n" for r in range(6))
+            + behind("[1,3]<stderr>:", traceback(IMPORT)),
+        },
+        (3,),
+        ("cn01",),
+    ),
+    "a launcher tells the ranks of each host": (
+        {
+            "all.log": "".join(
+                f"m{at}: [INFO] starting 4 procs, ranks {at * 4}-{at * 4 + 3}\n" for at in range(3)
+            )
+            + steps(20)
+            + behind("[rank9]: ", traceback(IMPORT)),
+        },
+        (9,),
+        ("m2",),
+    ),
+    "lines that begin with an address and a number": (
+        {
+            "console.log": interleaved(("10.8.0.3", "10.8.0.9", "10.8.0.7"), "{host} [0] step {n} loss 2.1")
+            + behind(f"{clock(14)} 10.8.0.9 [1] ", traceback(IMPORT)),
+        },
+        (),
+        ("10.8.0.9",),
+    ),
+    "lines that begin with a task's name, in which the host alone differs": (
+        {
+            "bench.log": interleaved(("vit.ca-11.nolog", "vit.ca-12.nolog"), "{host} [stdout] step {n}")
+            + behind("vit.ca-12.nolog [stderr] [rank5]: ", traceback(IMPORT)),
+        },
+        (5,),
+        ("ca-12",),
+    ),
+    "SageMaker's hosts in front of mpirun's labels": (
+        {
+            "stream.log": behind("[algo-1] [1,mpirank:0,algo-1]<stdout>:", steps(12))
+            + behind("[algo-1] [1,mpirank:5,algo-2]<stderr>:", traceback(FULL)),
+        },
+        (5,),
+        ("algo-2",),
+    ),
+    "the hosts of mpirun's option, rank by rank": (
+        {
+            "algo-1.log": "mpirun --host algo-1:4,algo-2:4 -np 8 --tag-output python t.py\n"
+            + behind("[1,0]<stdout>:", steps(12))
+            + "".join(behind(f"[1,{rank}]<stderr>:", traceback(IMPORT)) for rank in (5, 6)),
+            "algo-2.log": f"{clock(0)} sagemaker-training-toolkit INFO Waiting for MPI process to finish\n",
+        },
+        (5, 6),
+        ("algo-2",),
+    ),
+    "Slurm's node list and the number of tasks": (
+        {
+            "env.txt": "SLURM_JOB_NODELIST=ga[09-11]\nSLURM_NTASKS_PER_NODE=4\nHOME=/home/u\nLANG=C\n",
+            "train.out": behind("[rank0]: ", steps(12)) + behind("[rank6]: ", traceback(IMPORT)),
+        },
+        (6,),
+        ("ga10",),
+    ),
+    "a pod's name as its records say it": (
+        {
+            "export.jsonl": "".join(
+                f'{{"ts": "2026-01-31T08:00:{n:02d}Z", "pod": "sft-{r // 2}", "rank": {r}, '
+                f'"msg": "step={n} loss=2.1"}}\n'
+                for n in range(1, 12)
+                for r in range(4)
+            )
+            + '{"ts": "2026-01-31T08:00:30Z", "pod": "sft-1", "rank": 2, "level": "error", '
+            '"msg": "IndexError: list index out of range"}\n'
+        },
+        (2,),
+        ("sft-1",),
+    ),
+    "a folder of the host that its launcher names, with its kernel log": (
+        {
+            f"node-{at}/train.log": steps(12)
+            + (traceback(IMPORT) if at else "")
+            + "=====\nFailures:\n  <NO_OTHER_FAILURES>\nRoot Cause (first observed failure):\n[0]:\n"
+            f"  time      : 2026-01-31_08:01:4{1 - at}\n  host      : vx-3{at}\n"
+            f"  rank      : {at} (local_rank: 0)\n"
+            f"  exitcode  : {1 if at else -15} (pid: 4{at})\n  error_file: <N/A>\n=====\n"
+            for at in (0, 1)
+        }
+        | {f"node-{at}/dmesg": "[Sat Jan 31 07:00:00 2026] usb 1-1: new device\n" for at in (0, 1)},
+        (1,),
+        ("vx-31",),
+    ),
+    "a container that did not start on the host of its tasks": (
+        {
+            "slurm-9.out": "".join(
+                f"{t}: rank {t} waiting for the others\n" * 3 for t in range(6) if t not in (2, 3)
+            )
+            + "".join(f"{t}: slurmstepd: error: pyxis: couldn't start container\n" for t in (2, 3))
+            + "srun: error: hk12: tasks 2-3: Exited with exit code 1\n"
+            "srun: error: hk11: tasks 0-1: Terminated\n"
+        },
+        (2, 3),
+        ("hk12",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_host_is_named(tmp_path: Path, name: str) -> None:
+    files, ranks, hosts = JOBS[name]
+    culprits = judged(tmp_path, files).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == (ranks, hosts)
+
+
+def test_the_one_host_of_a_hostfile_that_never_joined(tmp_path: Path) -> None:
+    waiting = traceback("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError")
+    files = {f"q{at}.log": f"+ torchrun --nnodes=3 --node-rank={at} t.py\n{waiting}" for at in (1, 2)}
+    files |= {"q3.log": "+ source activate\n", "hosts": "q1 slots=8\nq2 slots=8\nq3 slots=8\n"}
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("network.rendezvous", ("q3",))
+
+
+def test_a_pods_own_limit_is_its_own_whatever_end_its_name_has(tmp_path: Path) -> None:
+    files = {f"pods/lm-workers-0-{at}.log": steps(20) for at in (0, 1)} | {
+        "describe.txt": "Name:             lm-workers-0-1-x3k1q\nNode:             gk-7/10.1.0.7\n"
+        "Containers:\n  trainer:\n    State:          Terminated\n      Reason:       OOMKilled\n"
+        "      Exit Code:    137\n"
+    }
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("host.out_of_memory", ("lm-workers-0-1",))
+
+
+def test_a_list_of_slurm() -> None:
+    assert expanded("a[08-10,12],b3,c[1-2]-ib") == ("a08", "a09", "a10", "a12", "b3", "c1-ib", "c2-ib")
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.data())
+def test_blocks_never_contradict_what_is_known(hosts: int, size: int, data: st.DataObject) -> None:
+    names = tuple(f"h{at}" for at in range(hosts))
+    known = data.draw(st.dictionaries(st.integers(0, hosts * size - 1), st.sampled_from(names), max_size=6))
+    found = in_blocks(known, Roster(names, size), None, max(known, default=0))
+    assert not found or all(found[rank] == host for rank, host in known.items())
+    assert found or any(names[rank // size] != host for rank, host in known.items())
+
+
+def test_two_of_four_hosts_are_not_taken_for_all() -> None:
+    assert in_blocks({0: "a", 16: "c"}, Roster(), 32, 16) == {}
