@@ -115,7 +115,7 @@ def a_home(folder: Path, slack: FakeSlack, **settings: Any) -> Home:
         "LOGTRIAGE_SLACK_APP_TOKEN": "xapp-test",
         "LOGTRIAGE_SLACK_SIGNING_SECRET": "signed",
         "LOGTRIAGE_SLACK_API_URL": f"{slack.url}/api/",
-        "PYTHONPATH": str(site),
+        "PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
     home = Home(folder, environment)
     for (user, name, job), fixture in JOBS.items():
