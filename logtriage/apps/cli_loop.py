@@ -1,4 +1,4 @@
-"""`logtriage confirm`, `correct` and `history`: what people say of verdicts, and what is learned from it."""
+"""`logtriage confirm` and `correct`: what people say of verdicts, and what is learned from it."""
 
 from __future__ import annotations
 
@@ -51,24 +51,6 @@ def correct(
     except KeyError as unknown:
         raise typer.BadParameter(str(unknown.args[0])) from None
     _learn(kept_verdict_of(verdict_id), type_, evidence, mitigation, author)
-
-
-def history(
-    limit: Annotated[int, typer.Option(min=1, help="Show the N newest.")] = 20,
-) -> None:
-    """Past verdicts on this machine, newest first: id, when, type, confidence, where the logs are."""
-    from itertools import islice
-
-    from logtriage.memory.verdicts import kept_verdicts, when
-    from logtriage.settings import load_settings
-
-    shown = list(islice(kept_verdicts(load_settings().data_dir), limit))
-    for kept in shown:
-        body = kept.verdict.verdict
-        cells = (kept.verdict.id, when(kept), f"{body.failure_type:28}", f"{body.confidence:4.0%}")
-        answer("  ".join(cells) + "  " + visible(" ".join(kept.paths), 200) + "\n")
-    if not shown:
-        complain("no verdict is kept on this machine yet")
 
 
 def kept_verdict_of(verdict_id: str) -> KeptVerdict:

@@ -120,7 +120,7 @@ def run_night(
             is_over = outcome.status != FAULTY  # else it is tried again next night
             store.keep(job, mark.digest if is_over else "", outcome, night, time.time())
             if outcome.verdict is not None and data_dir is not None:
-                keep(read_verdict(outcome.verdict), job.paths, data_dir)
+                keep(read_verdict(outcome.verdict), job.paths, data_dir, user=job.user)
             done += 1
             if progress is not None:
                 said = job.id if outcome.status == TRIAGED else f"{job.id}: {outcome.reason}"

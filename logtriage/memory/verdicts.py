@@ -32,12 +32,20 @@ class KeptVerdict:
     paths: tuple[str, ...]
 
 
-def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path) -> bool:
-    """Write a verdict down under its id; False where that was not possible."""
+def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path, user: str = "") -> bool:
+    """Write a verdict down under its id; False where that was not possible.
+
+    `user` is whose job it was; where nobody says so, the owner of the logs.
+    """
     folder = data_dir / FOLDER
     document = verdict.to_dict()
     document["indications"] = document["indications"][:MOST_INDICATIONS]
-    entry = {"at": time.time(), "paths": [_absolute(path) for path in paths], "verdict": document}
+    entry = {
+        "at": time.time(),
+        "user": user or _owner(paths),
+        "paths": [_absolute(path) for path in paths],
+        "verdict": document,
+    }
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o700)
@@ -58,6 +66,13 @@ def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path) -> bool:
 def _absolute(path: str | Path) -> str:
     text = str(path)
     return text if "://" in text or text == "-" else os.path.abspath(text)  # noqa: PTH100 - globs stay as they are
+
+
+def _owner(paths: Sequence[str | Path]) -> str:
+    for path in paths:
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            return Path(path).owner()
+    return ""
 
 
 def _prune(folder: Path) -> None:

@@ -1,0 +1,120 @@
+"""The kept verdicts at a glance: the few facts that lists, exports and figures show of each.
+
+Read from the files as they lie, without checking every document against its schema: thousands of them are
+listed in the time in which a person waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logtriage.memory.verdicts import FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One kept verdict. `at` is when it was given (seconds since 1970); the last three are what it cost."""
+
+    id: str
+    at: float
+    user: str  # whose job it was: as its source said, else the owner of the logs
+    job: str
+    failure_type: str
+    failure_class: str
+    confidence: float
+    title: str
+    outcome: str
+    decided_by: str
+    hosts: tuple[str, ...]
+    culprit_hosts: tuple[str, ...]
+    culprit_ranks: tuple[int, ...]
+    paths: tuple[str, ...]
+    seconds: float
+    bytes: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which verdicts are meant; what is empty wants all. `failure_type` may be a family, `gpu` or `gpu.`."""
+
+    since: float | None = None
+    until: float | None = None
+    host: str = ""
+    failure_type: str = ""
+    user: str = ""
+
+    def takes(self, each: Glance) -> bool:
+        return (
+            (self.since is None or each.at >= self.since)
+            and (self.until is None or each.at < self.until)
+            and (
+                not self.host
+                or any(_same_host(self.host, host) for host in (*each.hosts, *each.culprit_hosts))
+            )
+            and (not self.failure_type or _of_type(each.failure_type, self.failure_type))
+            and (not self.user or each.user == self.user)
+        )
+
+
+def glances(data_dir: Path, wanted: Wanted | None = None) -> Iterator[Glance]:
+    """The kept verdicts that are wanted, the newest first; files that cannot be read are passed over."""
+    wanted = wanted or Wanted()
+    files: list[tuple[float, Path]] = []
+    for path in (data_dir / FOLDER).glob("*.json"):
+        with contextlib.suppress(OSError):
+            written = path.stat().st_mtime
+            if wanted.since is None or written >= wanted.since:  # a file is never older than its verdict
+                files.append((written, path))
+    for _, path in sorted(files, reverse=True):
+        try:
+            each = _glance(json.loads(path.read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue  # of another version, or half written
+        if wanted.takes(each):
+            yield each
+
+
+def _glance(entry: dict[str, Any]) -> Glance:
+    document = entry["verdict"]
+    job, body = document["job"], document["verdict"]
+    culprits = body["culprits"]
+    spent = (document.get("model") or {}).get("spent") or {}
+    return Glance(
+        id=str(document["id"]),
+        at=float(entry["at"]),
+        user=str(entry.get("user", "")),
+        job=str(job["name"]),
+        failure_type=str(body["failure_type"]),
+        failure_class=str(body["class"]),
+        confidence=float(body["confidence"]),
+        title=str(body["title"]),
+        outcome=str(job["outcome"]),
+        decided_by=str(body["decided_by"]),
+        hosts=_texts(job["hosts"]),
+        culprit_hosts=_texts(culprits["hosts"]),
+        culprit_ranks=tuple(int(rank) for rank in culprits["ranks"]),
+        paths=_texts(entry["paths"]),
+        seconds=float(document["timing"]["seconds"]),
+        bytes=int(document["mining"]["bytes"]),
+        tokens=int(spent.get("tokens", 0)),
+    )
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(map(str, values))
+
+
+def _of_type(failure_type: str, asked: str) -> bool:
+    return failure_type == asked or failure_type.startswith(asked.rstrip(".") + ".")
+
+
+def _same_host(asked: str, host: str) -> bool:
+    """A short name is the machine's full one as well."""
+    asked, host = asked.casefold(), host.casefold()
+    return asked == host or host.startswith(asked + ".") or asked.startswith(host + ".")
