@@ -48,7 +48,7 @@ def stage_and_loss(
     return stage, _lost(findings, course, at, time, ranks)
 
 
-_CLOCK = re.compile(r"\d:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
+_CLOCK = re.compile(r"(?:\b|[T_])\d{1,2}:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
 
 
 def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | None]:

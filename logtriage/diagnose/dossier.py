@@ -13,6 +13,7 @@ from logtriage.diagnose.citation import cite
 from logtriage.diagnose.course import stage_and_loss
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.indications import indications
+from logtriage.diagnose.missing import missing
 from logtriage.diagnose.novel import Novelty
 from logtriage.diagnose.story import attempts, chain, summary, timeline
 from logtriage.intake.folder import Inventory
@@ -74,6 +75,7 @@ def compose(
     lines = sum(each.lines for each in summaries)
     job = _job(findings, decision, inventory)
     stage, lost = stage_and_loss(findings, decision, job.ranks)
+    collect = missing(findings, decision, inventory.sources, bank)
     body = VerdictBody(
         failure_type=kind.id,
         failure_class=kind.failure_class,
@@ -93,7 +95,8 @@ def compose(
         ),
         decided_by=decision.decided_by,  # type: ignore[arg-type]
         chain=chain(findings, decision),
-        collect_next=decision.collect_next,
+        collect_next=tuple(each.text for each in collect) or decision.collect_next,
+        collect=collect,
         stage=stage,
         lost=lost,
     )

@@ -163,6 +163,18 @@ class ChainStep(Part):
     follows_by: Text | None = Field(default=None, description="how it follows from the step before")
 
 
+class Collect(Part):
+    """A thing that the folder lacks and that would make the verdict surer."""
+
+    text: Text
+    command: Text | None = Field(default=None, description="to run now")
+    setting: Text | None = Field(default=None, description="for the next run")
+    hosts: tuple[Text, ...] = Field(default=(), description="whose; empty: each node's, or the job's")
+    ranks: tuple[int, ...] = ()
+    tells_apart: tuple[Text, ...] = Field(default=(), description="types that it would show or rule out")
+    weight: Confidence = Field(description="how much confidence it could add")
+
+
 class StageOut(Part):
     """In which stage of its course the job was when the failure began."""
 
@@ -206,6 +218,9 @@ class VerdictBody(Part):
     votes: Votes | None = None
     chain: tuple[ChainStep, ...] = ()
     collect_next: tuple[Text, ...] = Field(default=(), description="what to collect next time")
+    collect: tuple[Collect, ...] = Field(
+        default=(), description="the same with command, setting and weight, most helpful first"
+    )
     stage: StageOut | None = Field(default=None, description="null of a job that went well")
     lost: Lost | None = Field(default=None, description="null where no step was reported or nothing failed")
 
