@@ -98,7 +98,7 @@ def triage(
     clock.lap("localisation")
     decision = decide(findings)
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
-    recalls = recalled(findings, decision, matcher, settings) if learned is None else ()
+    recalls = recalled(findings, decision, matcher, settings, offline=offline) if learned is None else ()
     decision = with_memory(decision, recalls)
     began = onset(findings, decision)[1]
     extents = list(extents_of(inventory, passed).values())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.findings import Findings
@@ -25,6 +26,7 @@ UNSURE = 0.5  # a confidence below which the memory is asked
 NEAR = 0.8
 CLAIMED = 0.5
 MOST_RECALLED = 3
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,14 @@ class Recalled:
 
 
 def recalled(
-    findings: Findings, decision: Decision, matcher: Matcher, settings: Settings
+    findings: Findings, decision: Decision, matcher: Matcher, settings: Settings, *, offline: bool
 ) -> tuple[Recalled, ...]:
-    """The confirmed diagnoses nearest to an unsure job; none without a memory, or where it fails."""
+    """The confirmed diagnoses nearest to an unsure job; none without a memory, or where it fails.
+
+    With `offline` none either where a look-up would send the job's lines to another machine.
+    """
     unsure = decision.failure_type == "unknown" or decision.confidence < UNSURE
-    if not unsure or not has_memory(settings):
+    if not unsure or not has_memory(settings) or (offline and _is_elsewhere(settings)):
         return ()
     from logtriage.memory.embedding import EmbeddingFault
     from logtriage.memory.evidence import telling_lines
@@ -61,6 +66,16 @@ def recalled(
         return ()  # the verdict stands without it; `logtriage similar` says what is wrong
     found.sort(key=lambda each: -each.likeness)
     return tuple({each.diagnosis.verdict_id: each for each in reversed(found)}.values())[::-1][:MOST_RECALLED]
+
+
+def _is_elsewhere(settings: Settings) -> bool:
+    """Whether likeness is told by a server that is not on this machine."""
+    urls = [settings.chroma_url, settings.embedding_url if settings.embedding == "endpoint" else ""]
+    try:
+        hosts = [urlsplit(url if "://" in url else f"http://{url}").hostname for url in urls if url]
+    except ValueError:
+        return True  # no address that anybody could be asked at
+    return any(host not in _HERE for host in hosts)
 
 
 def with_memory(decision: Decision, recalls: Sequence[Recalled]) -> Decision:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import log, log1p, sqrt
@@ -25,6 +25,8 @@ Vector = list[float]
 LEXICAL_SIZE = 4096
 MINILM_TOKENS = 128  # what it was trained on; more is cut
 BATCH = 32
+ENDPOINT_SECONDS = 30
+LONGEST_SENT = 2_000  # characters of a text that an endpoint is sent; models cut or refuse longer ones
 
 
 class EmbeddingFault(Exception):
@@ -143,17 +145,35 @@ def _endpoint(url: str, model: str, key: str) -> Embedding:
         raise EmbeddingFault("embedding = endpoint needs embedding_url and embedding_model")
     if find_spec("openai") is None:
         raise EmbeddingFault("embedding = endpoint needs the package openai (pip install 'logtriage[llm]')")
+    import httpx2
     import openai
 
-    client = openai.OpenAI(base_url=url, api_key=key or "none", timeout=30, max_retries=2)
+    # As for votes: redirections are not followed, since texts go where they were configured to go.
+    http = httpx2.Client(follow_redirects=False, timeout=ENDPOINT_SECONDS)
+    client = openai.OpenAI(base_url=url, api_key=key or "none", max_retries=2, http_client=http)
 
     def embed(texts: Sequence[str]) -> list[Vector]:
-        hidden = [Redaction().redact(text) for text in texts]
+        hidden = [Redaction().redact(text)[:LONGEST_SENT] for text in texts]
+        return [vector for part in _parts(hidden) for vector in embedded(part)]
+
+    def embedded(texts: list[str]) -> list[Vector]:
         try:
-            answer = client.embeddings.create(model=model, input=hidden)
+            answer = client.embeddings.create(model=model, input=texts, encoding_format="float")
+            found = sorted(answer.data, key=lambda each: each.index)
+            vectors = [_unit([float(value) for value in each.embedding]) for each in found]
         except openai.OpenAIError as fault:
-            raise EmbeddingFault(f"{url}: {fault}") from None
-        return [_unit(list(each.embedding)) for each in answer.data]
+            raise EmbeddingFault(f"{url}: {' '.join(str(fault).split())[:200]}") from None
+        except (AttributeError, TypeError, ValueError):
+            raise EmbeddingFault(f"{url}: what it answered is no list of vectors") from None
+        if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1 or not vectors[0]:
+            raise EmbeddingFault(f"{url}: it answered with {len(vectors)} vectors to {len(texts)} texts")
+        return vectors
 
     digest = hashlib.sha256(f"{url} {model}".encode()).hexdigest()[:8]
-    return Embedding(f"endpoint-{digest}", len(embed(["probe"])[0]), embed)
+    size = len(embed(["probe"])[0])
+    # Another model behind the same name mostly has vectors of another length.
+    return Embedding(f"endpoint-{digest}-{size}", size, embed)
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    return (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))

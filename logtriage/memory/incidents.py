@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from logtriage.memory.changes import locked
-from logtriage.memory.embedding import Embedding, chosen_embedding
+from logtriage.memory.embedding import Embedding, EmbeddingFault, chosen_embedding
 from logtriage.memory.evidence import closely_read, telling_lines
 from logtriage.memory.ledger import Diagnosis, Ledger
 from logtriage.mining.masks import mask
@@ -70,7 +70,7 @@ class Index:
         with self._held():
             found = self._in_line(collection, texts)
             answer = found.query(
-                query_embeddings=self.embedding.embed(asked),
+                query_embeddings=self._vectors(asked),
                 n_results=min(count, len(texts)),
                 include=["distances"],
             )
@@ -92,6 +92,13 @@ class Index:
     def _held(self) -> AbstractContextManager[None]:
         """An embedded index has one user at a time: Chroma's files are not made for two processes."""
         return nullcontext() if self.chroma_url else locked(self.data_dir, "index")
+
+    def _vectors(self, texts: Sequence[str]) -> Any:
+        # Told apart from what a broken index raises: an endpoint that is down costs no index.
+        try:
+            return self.embedding.embed(texts)
+        except EmbeddingFault as fault:
+            raise IndexFault(str(fault)) from None
 
     def _name(self, collection: str) -> str:
         # Vectors of another embedding must not be compared: they have collections of their own.
@@ -126,7 +133,7 @@ class Index:
             found.upsert(
                 ids=part,
                 documents=[texts[each] for each in part],
-                embeddings=self.embedding.embed([texts[each] for each in part]),
+                embeddings=self._vectors([texts[each] for each in part]),
             )
         return found
 
