@@ -46,7 +46,7 @@ def slack() -> Iterator[FakeSlack]:
 @pytest.fixture(scope="module")
 def home(slack: FakeSlack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     with serving(voting) as model:
-        home = a_home(tmp_path_factory.mktemp("bot"), slack, embedding="lexical", **WHO)
+        home = a_home(tmp_path_factory.mktemp("bot"), slack, embedding="lexical", slack_triages=1, **WHO)
         home.environment |= {"LOGTRIAGE_LLM_BASE_URL": model.address, "LOGTRIAGE_LLM_MODEL": "scripted"}
         home.environment |= {"LOGTRIAGE_LLM_VOTES": "3"}
         home.add_job(
@@ -161,7 +161,7 @@ def test_a_correction_names_the_next_job_of_its_kind(slack: FakeSlack, home: Hom
 
 
 def test_over_http_only_what_slack_signed_is_heard(slack: FakeSlack, tmp_path: Path) -> None:
-    home = a_home(tmp_path, slack)
+    home = a_home(tmp_path, slack, slack_triages=1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
