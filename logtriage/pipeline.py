@@ -26,7 +26,7 @@ from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_s
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
 from logtriage.mining.summary import Summary
-from logtriage.mining.survey import survey
+from logtriage.mining.survey import Elsewhere, survey
 from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
@@ -53,6 +53,7 @@ def triage(
     progress: Report | None = None,
     enough: threading.Event | None = None,
     settings: Settings | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Verdict:
     """Why the job whose logs lie in `paths` died, where it began and what to do now.
 
@@ -62,6 +63,7 @@ def triage(
     `progress` is called with (file, bytes done, bytes in all). Once `enough` is set, the reading ends and
     the verdict stands on what was read so far, which `mining.left_out` then says; a model that is being asked
     is waited for no longer.
+    `elsewhere` reads the parts of a large job on other machines.
     `settings` are those in force unless given; with `offline` no model is asked whatever they say.
     A broken rule in them is named under `unreadable` and the rest is used. Raises NothingReadable where
     there is nothing to read.
@@ -85,6 +87,7 @@ def triage(
         rules=rules,
         progress=progress,
         enough=enough,
+        elsewhere=elsewhere,
     )
     clock.lap("pass")
     mined = catalogue(inventory.sources, passed.summaries)

@@ -118,7 +118,8 @@ def test_jobs_that_grow_run_or_come_again(tmp_path: Path) -> None:
     assert "2 jobs were read, 2 are in the digest, 1 are still running" in first.stderr
     assert "1 jobs failed" not in first.stdout and "1 job failed" in first.stdout
     with (grown / "logs" / "gn01" / "rank0.log").open("a") as log:
-        log.write("Traceback (most recent call last):\n  File 't.py', line 1, in <module>\nKeyError: 'ids'\n")
+        log.write('Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n')
+        log.write("KeyError: 'ids'\n")
     age(root)
     second = night(root, data)
     assert "2 jobs were read, 2 are in the digest, 0 are still running" in second.stderr

@@ -24,12 +24,16 @@ TRIAGED, UNREADABLE, POISONED, FAULTY = "triaged", "unreadable", "poisoned", "fa
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The logs of one job; `size` in bytes is a hint, `processes` how many may read a huge one."""
+    """The logs of one job; `size` in bytes is a hint, `processes` how many may read a huge one.
+
+    With a `scheduler` (the address of a Dask cluster) its workers read the parts of a large one.
+    """
 
     key: str
     paths: tuple[str, ...]
     size: int = 0
     processes: int = 1
+    scheduler: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,12 @@ class Worker:
     def _answer(self, task: Task, limits: Limits) -> dict[str, Any]:
         process = self._running()
         assert process.stdin is not None
-        asked = {"paths": task.paths, "offline": limits.offline, "processes": task.processes}
+        asked = {
+            "paths": task.paths,
+            "offline": limits.offline,
+            "processes": task.processes,
+            "scheduler": task.scheduler,
+        }
         try:
             process.stdin.write(json.dumps(asked).encode() + b"\n")
             process.stdin.flush()

@@ -11,7 +11,11 @@ import os
 import queue
 import sys
 import threading
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logtriage.mining.survey import Elsewhere
 
 
 def main() -> None:
@@ -36,12 +40,23 @@ def _answer(task: dict[str, Any]) -> dict[str, Any]:
     from logtriage.intake.folder import NothingReadable
 
     try:
-        verdict = pipeline.triage(task["paths"], offline=task["offline"], workers=task["processes"])
+        with _elsewhere(task["scheduler"]) as elsewhere:
+            verdict = pipeline.triage(
+                task["paths"], offline=task["offline"], workers=task["processes"], elsewhere=elsewhere
+            )
         return {"verdict": verdict.to_dict()}
     except NothingReadable as fault:
         return {"unreadable": str(fault)}
     except Exception as fault:
         return {"fault": f"{type(fault).__name__}: {fault}"}
+
+
+def _elsewhere(scheduler: str) -> AbstractContextManager[Elsewhere | None]:
+    if not scheduler:
+        return nullcontext()
+    from logtriage.fleet.cluster import read_on
+
+    return read_on(scheduler)
 
 
 if __name__ == "__main__":

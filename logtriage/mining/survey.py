@@ -5,17 +5,21 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from logtriage.mining.joined import Joined, Report, Survey, Told
-from logtriage.mining.parts import keys_bytes, parts_of, scan_part
+from logtriage.mining.parts import Part, Scanned, keys_bytes, parts_of, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.database import databases
 from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
+# (root, sources, parts of them, extra rule files) → what was found in each part, as it comes.
+Elsewhere = Callable[
+    [Path, Sequence[Source], Sequence[Part], Sequence[Path]], Iterator[tuple[Part, Scanned]]
+]
 DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
 
 
@@ -28,9 +32,11 @@ def survey(
     rules: Sequence[Path] = (),
     progress: Report | None = None,
     enough: threading.Event | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Survey:
     """Scan every source. `rules` are the extra rule files that `matcher` was built with.
 
+    `elsewhere` reads the parts of a large job on other machines, instead of processes of this one.
     Once `enough` is set, the reading ends and what is known so far is the result. Raises KeyboardInterrupt
     if that is nothing.
     """
@@ -39,10 +45,15 @@ def survey(
     count = min(workers or os.cpu_count() or 1, sum(map(len, parts)))
     told = Told(total, progress)
     enough = enough or threading.Event()
-    is_shared = count > 1 and total >= PARALLEL_BYTES
+    is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
     patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else ()
     joined = Joined(Scanner(matcher, patterns), sources, parts)
-    if is_shared:
+    if is_shared and elsewhere is not None:
+        for part, scanned in elsewhere(root, sources, [*itertools.chain.from_iterable(parts)], rules):
+            joined.add(part, scanned)
+            told.file = sources[part.source].file
+            told((part.stop or sources[part.source].size) - part.start)
+    elif is_shared:
         for each in patterns:  # compiled once, here: the processes load what is kept
             each.compile()
         from logtriage.mining.processes import in_processes
