@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from logtriage.apps.console import answer, complain
+from logtriage.apps.moments import moment
 from logtriage.report.visible import visible
 
 if TYPE_CHECKING:
@@ -150,26 +150,9 @@ def _field(own: Wanted, outer: Wanted, name: str) -> Any:
 def _wanted(since: str, until: str, host: str, failure_type: str, user: str) -> Wanted:
     from logtriage.memory.history import Wanted
 
-    return Wanted(_moment(since, "--since"), _moment(until, "--until"), host, failure_type, user)
-
-
-_AGO = re.compile(r"(\d{1,5}) ?([mhdw])")
-_UNIT = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-
-
-def _moment(text: str, option: str) -> float | None:
-    """Seconds since 1970: so long ago, or a day or time (of this machine where it names no zone)."""
-    import time
-    from datetime import datetime
-
-    if not text:
-        return None
-    if ago := _AGO.fullmatch(text.strip()):
-        return time.time() - int(ago[1]) * _UNIT[ago[2]]
-    try:
-        return datetime.fromisoformat(text.strip()).timestamp()
-    except (ValueError, OverflowError, OSError):
-        raise typer.BadParameter(f"{option}: {text!r} is no time: 2026-05-04, 2026-05-04T12:00, 7d") from None
+    first = moment(since, "--since") if since else None
+    last = moment(until, "--until") if until else None
+    return Wanted(first, last, host, failure_type, user)
 
 
 def _row(each: Glance) -> dict[str, Any]:

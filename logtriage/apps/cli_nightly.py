@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from logtriage.apps.console import answer, complain, progress_shown
+from logtriage.apps.moments import moment
 
 if TYPE_CHECKING:
     from logtriage.fleet.night import Candidates, Finished, Triage
@@ -65,7 +65,7 @@ def nightly(
     from logtriage.settings import load_settings
 
     settings = load_settings()
-    oldest = _moment(since) if since else None
+    oldest = moment(since, "--since") if since else None
     limits = Limits(job_seconds, int(job_memory * (1 << 20)), offline)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # told before hours of work
@@ -203,16 +203,3 @@ def _tell(done: Finished) -> None:
         f"{done.read} jobs were read, {len(digest.tonight)} are in the digest, "
         f"{len(digest.running)} are still running"
     )
-
-
-def _moment(text: str) -> float:
-    """Seconds since 1970 of `7d`, `12h`, or a date or time in ISO 8601 (UTC where it names no zone)."""
-    from datetime import UTC, datetime
-
-    if found := re.fullmatch(r"(\d{1,5})([dh])", text.strip()):
-        return time.time() - int(found[1]) * (86_400 if found[2] == "d" else 3_600)
-    try:
-        given = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise typer.BadParameter(f"--since: {text!r} is no time; write 7d, 12h or 2026-01-31") from None
-    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
