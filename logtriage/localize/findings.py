@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from logtriage.localize.alike import without_usual_states
 from logtriage.localize.candidates import Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.exits import Exit, gather_exits
@@ -58,6 +59,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     candidates = survivors(
         gather_candidates(scene, progress, topology, exits), scene, progress, topology
     )
+    candidates = without_usual_states(candidates, scene)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
     past = superseded(scene, progress)
