@@ -199,7 +199,7 @@ def _index(settings: Settings, offline: bool) -> Iterator[Check]:
     if find_spec("chromadb") is None:
         yield Check("index", "off", "no Chroma: likeness is not told", "pip install 'logtriage[memory]'")
     elif not settings.chroma_url:
-        yield Check("index", "ok", f"Chroma in {settings.data_dir}")
+        yield Check("index", "ok", f"Chroma in {settings.data_dir / 'index'}")
     elif offline:
         yield Check("index", "ok", f"Chroma at {settings.chroma_url} (not asked: --offline)")
     else:
