@@ -159,6 +159,10 @@ def test_no_secret_is_left_in_a_verdict_that_goes_out() -> None:
     assert secret not in shown.to_json() and "alice" not in shown.to_json()
     assert shown.id == verdict.id and "login with token=" in shown.verdict.evidence[0].text
     assert redacted(a_verdict()) == a_verdict()
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"  # which no text ends
+    open_ended = a_verdict(verdict=a_body(title=key, summary="MIIEvQIBADANBgkqhkiG9w0BAQEFAASC \x00 again"))
+    assert "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" not in redacted(open_ended).to_json()
+    assert redacted(open_ended).job == open_ended.job
 
 
 def replace_text(line: CitedLine, text: str) -> CitedLine:

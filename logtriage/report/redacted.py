@@ -8,6 +8,8 @@ from typing import Any
 from logtriage.redaction import Redaction
 from logtriage.report.document import Verdict, read_verdict
 
+_BETWEEN = "\n\x00\n"
+
 
 def redacted(verdict: Verdict, redaction: Redaction | None = None) -> Verdict:
     """The verdict with placeholders for secrets, e-mail addresses and user names in paths.
@@ -18,10 +20,12 @@ def redacted(verdict: Verdict, redaction: Redaction | None = None) -> Verdict:
     document = verdict.to_dict()
     redaction = redaction or Redaction()
     # Each text once: most of a document's are file names, said again and again.
-    texts = dict.fromkeys(_texts(document))
-    for text in texts:
-        redaction.learn(text)
-    return read_verdict(_hidden(document, {text: redaction.redact(text) for text in texts}))
+    texts = list(dict.fromkeys(_texts(document)))
+    # And all at once: one by one, hundreds of short texts take fifty times as long.
+    hidden = redaction.redact(_BETWEEN.join(texts)).split(_BETWEEN)
+    if len(hidden) != len(texts):  # a key block that goes on from one text to the next, or a mark like ours
+        hidden = [redaction.redact(text) for text in texts]
+    return read_verdict(_hidden(document, dict(zip(texts, hidden, strict=True))))
 
 
 def _texts(value: Any) -> Iterator[str]:
