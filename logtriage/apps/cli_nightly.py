@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from logtriage.apps.console import answer, complain, progress_shown
+from logtriage.apps.console import answer, complain
 from logtriage.apps.moments import moment
+from logtriage.report.visible import visible
 
 if TYPE_CHECKING:
     from logtriage.fleet.night import Candidates, Finished, Triage
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from logtriage.fleet.supervision import Limits, Outcome, Task
     from logtriage.settings import Settings
 
+LINE_SECONDS = 60.0  # between two lines of progress where nobody watches
 NOT_ALL = 1  # something could not be triaged, or a source did not answer
 
 
@@ -178,19 +180,32 @@ def _alone(data_dir: Path, store: FleetStore) -> Iterator[None]:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on a terminal; elsewhere, in the log of a timer, a line now and then."""
-    with progress_shown(quiet) as bar:
-        if bar is not None or quiet or sys.stderr is None:
-            yield bar
-            return
+    if quiet or sys.stderr is None:
+        yield None
+        return
+    if not sys.stderr.isatty():
         last = time.monotonic()
 
         def tell(job: str, done: int, total: int) -> None:
             nonlocal last
-            if time.monotonic() - last > 60 or done == total:
+            if time.monotonic() - last > LINE_SECONDS or done == total:
                 last = time.monotonic()
                 complain(f"{done} of {total} jobs are triaged")
 
         yield tell
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def advance(job: str, done: int, total: int) -> None:
+            bars.update(task, description=escape(visible(job, 60)), completed=done, total=total)
+
+        yield advance
 
 
 def _tell(done: Finished) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from logtriage.fleet.digest import WINDOW_DAYS, Digest, digest
@@ -18,6 +18,7 @@ from logtriage.intake.folder import NothingReadable
 from logtriage.memory.verdicts import keep
 from logtriage.report.document import read_verdict
 from logtriage.sources.job import JobSource, KnownJob, SourceFault
+from logtriage.sources.lookup import collect, ended_jobs
 
 FIRST_LOOK_BACK = 7 * 86_400.0  # seconds; what sources are asked for in the first night
 OVERLAP = 86_400.0  # seconds before the last night: what was late, or was running then
@@ -28,15 +29,16 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Jobs that may be new, and what was passed over or did not answer, one plain line each.
+    """Jobs that may be new, by the key under which they are remembered.
 
-    `source_of` collects what must be fetched first, by the key of the job.
+    `notes` say what was passed over, `faults` which source did not answer, one plain line each. `sources` are
+    asked for the logs of the jobs.
     """
 
-    jobs: tuple[KnownJob, ...]
+    jobs: Mapping[str, KnownJob]
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    source_of: dict[str, JobSource] | None = None
+    sources: tuple[JobSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +61,19 @@ def in_folder(root: Path) -> Candidates:
         raise NothingReadable(f"no job below {root}: name the folder that holds the logs of jobs")
     some = ", ".join(found.loose[:3]) + (", …" if len(found.loose) > 3 else "")
     notes = (f"{len(found.loose)} files or folders belong to no job: {some}",) if found.loose else ()
-    return Candidates(found.jobs, notes)
+    return Candidates({job.id: job for job in found.jobs}, notes)
 
 
 def in_sources(sources: Sequence[JobSource], since: float) -> Candidates:
     """The jobs that sources say have ended since then. Raises NothingReadable where none of them answers."""
-    jobs: dict[str, KnownJob] = {}
-    source_of: dict[str, JobSource] = {}
-    faults = []
-    for source in sources:
-        try:
-            for job in source.ended(since):
-                key = f"{source.name}/{job.id}"
-                jobs[key] = replace(job, id=key, name=job.name or job.id)
-                source_of[key] = source
-        except SourceFault as fault:
-            faults.append(f"{source.name}: {fault}")
+    ended, faults = ended_jobs(sources, since)
     if faults and len(faults) == len(sources):
         raise NothingReadable("; ".join(faults))
-    return Candidates(tuple(jobs[key] for key in sorted(jobs)), (), tuple(faults), source_of)
+    jobs: dict[str, KnownJob] = {}
+    for job in sorted(ended, key=lambda each: (each.id, each.user, each.name, each.paths)):
+        key = job.id if job.id not in jobs else f"{job.user or job.source}/{job.name}/{job.id}"
+        jobs[key.encode("utf-8", "backslashreplace").decode()] = job
+    return Candidates(jobs, (), faults, tuple(sources))
 
 
 def since_last(night: Night) -> float:
@@ -106,24 +102,25 @@ def run_night(
     known = store.fingerprints()
     running: list[str] = []
     waiting: dict[str, tuple[KnownJob, Fingerprint]] = {}
-    for job in found.jobs:
+    for key, job in found.jobs.items():
         mark = fingerprint(job.paths, f"{job.state}\0{job.exit_code}\0{job.nodes}" if job.started else "")
         ended = mark.changed if mark.changed is not None else job.ended
         if job.is_running or (ended is not None and ended > settled):
-            running.append(job.id)
-        elif known.get(job.id) != mark.digest and (oldest is None or ended is None or ended >= oldest):
-            waiting[job.id] = job, mark
+            running.append(key)
+        elif known.get(key) != mark.digest and (oldest is None or ended is None or ended >= oldest):
+            waiting[key] = job, mark
     with ExitStack() as spools:
         done = 0
-        for task, outcome in _outcomes(found, waiting, triage, spools):
+        outcomes = spools.enter_context(closing(_outcomes(found.sources, waiting, triage, spools)))
+        for task, outcome in outcomes:
             job, mark = waiting[task.key]
             is_over = outcome.status != FAULTY  # else it is tried again next night
-            store.keep(job, mark.digest if is_over else "", outcome, night, time.time())
+            store.keep(task.key, job, mark.digest if is_over else "", outcome, night, time.time())
             if outcome.verdict is not None and data_dir is not None:
                 keep(read_verdict(outcome.verdict), job.paths, data_dir, user=job.user)
             done += 1
             if progress is not None:
-                said = job.id if outcome.status == TRIAGED else f"{job.id}: {outcome.reason}"
+                said = task.key if outcome.status == TRIAGED else f"{task.key}: {outcome.reason}"
                 progress(said, done, len(waiting))
     since = night.began - WINDOW_DAYS * 86_400
     notes = (*found.notes, *found.faults)
@@ -133,19 +130,18 @@ def run_night(
 
 
 def _outcomes(
-    found: Candidates,
-    waiting: dict[str, tuple[KnownJob, Fingerprint]],
+    sources: Sequence[JobSource],
+    waiting: Mapping[str, tuple[KnownJob, Fingerprint]],
     triage: Triage,
     spools: ExitStack,
-) -> Iterator[tuple[Task, Outcome]]:
+) -> Generator[tuple[Task, Outcome], None, None]:
     tasks = []
     for key, (job, mark) in waiting.items():
         paths = job.paths
-        source = (found.source_of or {}).get(key)
-        if source is not None:
+        if sources:
             spool = spools.enter_context(tempfile.TemporaryDirectory(prefix="logtriage-"))
             try:
-                paths = source.collect(replace(job, id=key.removeprefix(f"{source.name}/")), Path(spool))
+                paths = collect(job, sources, Path(spool)).paths
             except SourceFault as fault:
                 yield Task(key, ()), Outcome(FAULTY, reason=str(fault))
                 continue

@@ -164,7 +164,8 @@ def chat(digest: Digest) -> str:
 
 def _mrkdwn(text: str) -> str:
     escaped = visible(text, 200).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([*_~`])", "\u200b\\1", escaped)  # a zero-width space keeps them from being markup
+    # A zero-width space keeps them from being markup; inside a word an underscore is none.
+    return re.sub(r"([*~`]|(?<!\w)_|_(?!\w))", "\u200b\\1", escaped)
 
 
 # --- what the templates are filled with ----------------------------------------------------------------

@@ -109,16 +109,18 @@ class FleetStore:
         with transaction(self._engine) as connection:
             return {row.key: row.fingerprint for row in connection.execute(query)}
 
-    def keep(self, job: KnownJob, fingerprint: str, outcome: Outcome, night: Night, now: float) -> None:
+    def keep(
+        self, key: str, job: KnownJob, fingerprint: str, outcome: Outcome, night: Night, now: float
+    ) -> None:
         """Write down what became of a job; what was known of it before is replaced."""
         document = outcome.verdict
         if document is not None:
             document = {**document, "indications": document["indications"][:MOST_INDICATIONS]}
-        row_id = hashlib.sha256(f"{self.scope}\0{job.id}".encode("utf-8", "surrogateescape")).hexdigest()
+        row_id = hashlib.sha256(f"{self.scope}\0{key}".encode()).hexdigest()
         values = {
             "id": row_id,
             "scope": self.scope,
-            "key": job.id,
+            "key": key,
             "fingerprint": fingerprint,
             "status": outcome.status,
             "reason": outcome.reason.encode("utf-8", "backslashreplace").decode()[:2_000],
@@ -139,7 +141,7 @@ class FleetStore:
         for row in self._rows(_jobs.c.at >= since, _jobs.c.status == TRIAGED):
             with suppress(ValueError):
                 verdict = read_verdict(json.loads(row["verdict"]))
-                yield _triaged(json.loads(row["known"]), verdict, row["night"])
+                yield _triaged(row["key"], json.loads(row["known"]), verdict, row["night"])
 
     def untriaged(self, since: float) -> list[Untriaged]:
         """The jobs that could not be triaged at `since` or later, by key."""
@@ -157,12 +159,12 @@ def open_store(database_url: str, data_dir: Path, place: str) -> FleetStore:
     return FleetStore(open_database(database_url, data_dir, _metadata), place)
 
 
-def _triaged(known: Mapping[str, Any], verdict: Verdict, night: int) -> TriagedJob:
+def _triaged(key: str, known: Mapping[str, Any], verdict: Verdict, night: int) -> TriagedJob:
     job = verdict.job
     # A folder knows when its files last changed: there the logs say better when the job ran.
     is_accounted = known["started"] is not None
     return TriagedJob(
-        key=known["id"],
+        key=key,
         verdict=verdict,
         night=night,
         name=known["name"] or job.name,

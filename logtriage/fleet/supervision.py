@@ -106,9 +106,10 @@ class Worker:
             if self._is_over:
                 raise _Died("since the night was ended")
             if self._process is None:
-                # A session of its own: Ctrl-C is answered by whoever started the night.
+                # A session of its own: Ctrl-C is answered by whoever started the night. -P: no module comes
+                # from the working directory, which may hold what others wrote.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "logtriage.fleet.worker"],
+                    [sys.executable, "-P", "-m", "logtriage.fleet.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,7 +29,14 @@ SHIPPED = {
 }
 GROUP = "logtriage.sources"
 _REMEMBERED = 30 * 86_400.0  # seconds back to which near matches are looked for
-_MOST_REMEMBERED = 5_000
+_MOST_REMEMBERED = 20_000
+
+
+@runtime_checkable
+class _Listing(Protocol):
+    """A source that knows all its jobs by name, for less than it costs to tell when each ended."""
+
+    def known(self) -> list[KnownJob]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +123,23 @@ def find_jobs(asked: str, sources: Sequence[JobSource], limit: int = 10) -> Foun
     if joined or not sources:
         return Found(tuple(joined[:limit]), unasked, refused="" if sources else NO_SOURCE)
     since = time.time() - _REMEMBERED
-    lately = _each(sources, lambda source: list(islice(source.ended(since), _MOST_REMEMBERED)))
+    lately = _each(sources, lambda source: list(islice(_remembered(source, since), _MOST_REMEMBERED)))
     return Found(unasked=unasked, near=near(asked, (job for _, each in lately for job in each)))
 
 
+def _remembered(source: JobSource, since: float) -> Iterable[KnownJob]:
+    """Jobs whose names a question may have meant: those that a source lists without effort, or the last ones."""
+    return source.known() if isinstance(source, _Listing) else source.ended(since)
+
+
 NO_SOURCE = "no source of jobs is configured: add a [[sources]] table to logtriage.toml"
+
+
+def ended_jobs(sources: Sequence[JobSource], since: float) -> tuple[list[KnownJob], tuple[str, ...]]:
+    """All jobs that ended at `since` or later, each once; and what kept sources from answering."""
+    answers = _each(sources, lambda source: list(source.ended(since)))
+    jobs = [job for _, answer in answers for job in answer]
+    return _joined(jobs), tuple(said for said, _ in answers if said)
 
 
 def _each(
