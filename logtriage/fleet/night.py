@@ -17,6 +17,7 @@ from logtriage.fleet.supervision import FAULTY, TRIAGED, UNREADABLE, Outcome, Ta
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.verdicts import keep
 from logtriage.report.document import read_verdict
+from logtriage.report.visible import visible
 from logtriage.sources.job import JobSource, KnownJob, SourceFault
 from logtriage.sources.lookup import collect, ended_jobs
 
@@ -72,7 +73,7 @@ def in_sources(sources: Sequence[JobSource], since: float) -> Candidates:
     jobs: dict[str, KnownJob] = {}
     for job in sorted(ended, key=lambda each: (each.id, each.user, each.name, each.paths)):
         key = job.id if job.id not in jobs else f"{job.user or job.source}/{job.name}/{job.id}"
-        jobs[key.encode("utf-8", "backslashreplace").decode()] = job
+        jobs[visible(key, 500)] = job
     return Candidates(jobs, (), faults, tuple(sources))
 
 

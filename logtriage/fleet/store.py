@@ -20,6 +20,7 @@ from logtriage.fleet.supervision import TRIAGED, Outcome
 from logtriage.memory.database import open_database, transaction
 from logtriage.memory.verdicts import MOST_INDICATIONS
 from logtriage.report.document import Verdict, read_verdict, seconds_of
+from logtriage.report.visible import visible
 from logtriage.sources.job import KnownJob
 
 # What is kept of what a source knows of a job.
@@ -93,10 +94,8 @@ class FleetStore:
             before = ended[-1] if ended else None
             if rows and rows[-1]["ended"] is None:
                 return Night(rows[-1]["id"], self.scope, rows[-1]["began"], before, True)
-            place = self.place.encode("utf-8", "backslashreplace").decode()
-            made = connection.execute(
-                _nights.insert().values(scope=self.scope, place=place, began=now, ended=None)
-            )
+            values = {"scope": self.scope, "place": visible(self.place), "began": now, "ended": None}
+            made = connection.execute(_nights.insert().values(values))
             return Night(int(made.inserted_primary_key[0]), self.scope, now, before, False)  # type: ignore[index]
 
     def end(self, night: Night, now: float) -> None:
@@ -123,7 +122,7 @@ class FleetStore:
             "key": key,
             "fingerprint": fingerprint,
             "status": outcome.status,
-            "reason": outcome.reason.encode("utf-8", "backslashreplace").decode()[:2_000],
+            "reason": visible(outcome.reason, 2_000),  # a NUL is no text for a database
             "night": night.id,
             "at": now,
             "known": json.dumps({name: getattr(job, name) for name in _FACTS}),
