@@ -44,3 +44,17 @@ def test_a_label_that_alternates_names_the_rank(tmp_path: Path, label: str) -> N
 def test_other_numbers_are_no_writers(text: str) -> None:
     label = writer_label(reading("train.log", text).lines)
     assert label is None or "rank" in text
+
+
+def test_the_rank_behind_determineds_container(tmp_path: Path) -> None:
+    text = "".join(
+        f"[2026-01-31T08:00:{n:02d}.226970Z] 8d{rank:02d}ca81 [rank={rank}] || INFO: batch {n} loss=2.1\n"
+        for n in range(1, 9)
+        for rank in range(3)
+    )
+    text += (
+        "[2026-01-31T08:00:20.226970Z] 8d02ca81 [rank=2] || torch.cuda.OutOfMemoryError: CUDA out of memory. "
+        "Tried to allocate 3.80 GiB (GPU 1; 39.39 GiB total capacity)\n"
+        "[2026-01-31T08:00:21.226970Z]          || ERROR: allocation failed\n"
+    )
+    assert judged(tmp_path, {"trial.log": text}).verdict.culprits.ranks == (2,)
