@@ -121,7 +121,8 @@ def test_each_entry_of_the_launchers_report_is_an_exit() -> None:
         4: (-9, 0, 2001, "node-b"),
     }
     assert [rank for rank, each in found.items() if each.claimed_root] == [4]
-    assert all(each.line.text.lstrip().startswith("exitcode") for each in found.values())
+    said = {rank: each.line.text.split(":")[0].strip() for rank, each in found.items()}
+    assert said == {5: "traceback", 6: "exitcode", 4: "traceback"}  # the line that names the signal
 
 
 @pytest.mark.parametrize("prefix", ["1: ", "[rank1]: ", "2026-01-31 08:15:31,100 - ERROR - "])

@@ -85,6 +85,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             root=last_hint,
             symptoms=tuple(root.members[:3]),
         )
+    if (killed := _ended_for_its_launcher(findings, suspects.ranks)) is not None:
+        return replace(killed, culprits=culprits)
     died = died_first(findings, suspects.ranks)
     if died is not None:
         return died
@@ -136,6 +138,20 @@ def _silent_host(findings: Findings, root: Group) -> Decision | None:
         culprits=Culprits(ranks=ranks, hosts=(silent[0],)),
         why=f"{silent[0]} said nothing of the end while the other hosts complained",
     )
+
+
+def _ended_for_its_launcher(findings: Findings, silent: Sequence[int]) -> Decision | None:
+    """The end of a silent rank by a signal that its own launcher saw before any other end on that host."""
+    for exit_ in findings.exits:
+        if not exit_.claimed_root or exit_.failure_type is None or exit_.rank not in silent:
+            continue
+        for rival in findings.cascade.rivals:
+            if rival.failure_type == exit_.failure_type and exit_.rank in rival.ranks:
+                return replace(
+                    from_group(findings, rival, decided_by="localisation"),
+                    why=f"rank {exit_.rank} went with {describe(exit_.code)}; its peers waited for it",
+                )
+    return None
 
 
 def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:

@@ -297,6 +297,7 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
     if rank is None and exit_.local_rank is not None:
         rank = topology.global_rank(exit_.host, exit_.local_rank)
     whose = f"rank {rank}" if rank is not None else "a process"
+    host = exit_.host or (topology.host_of_rank.get(rank) if rank is not None else None)
     return Candidate(
         failure_type=str(exit_.failure_type),
         role=Role.CAUSE,
@@ -306,7 +307,7 @@ def _from_exit(exit_: Exit, topology: Topology) -> Candidate:
         line=exit_.line,
         time=exit_.line.time,
         rank=rank,
-        host=exit_.host or (topology.host_of_rank.get(rank) if rank is not None else None),
+        host=topology.host_named.get(host, host) if host else None,
         attempt=exit_.line.attempt,
         captures=(("exitcode", str(exit_.code)),),
         source_role=SourceRole.LAUNCHER,

@@ -193,6 +193,8 @@ def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
             code = _signed(text.split()[0] if text.split() else None)
             if code is not None:
                 rank, local = _two_numbers(entry.get("rank", ("", line))[0])
+                if (told := entry.get("traceback")) is not None and told[0].startswith("Signal "):
+                    line = told[1]  # says in words what the code says
                 pid = re.search(r"pid:\s*(\d+)", text)
                 yield Exit(
                     line=line,
