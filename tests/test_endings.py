@@ -271,3 +271,66 @@ def test_stacks_that_somebody_took_show_a_hang(tmp_path: Path) -> None:
     log = "".join(f"08:00:{n:02} it={n * 50} loss=0.9 mem=7G\n" for n in range(1, 30))
     assert kind(tmp_path, out__log=log) == "none.running"
     assert kind(tmp_path / "b", out__log=log, stacks__txt=stacks) == "hang.silent"
+
+
+def test_a_run_whose_tracker_saw_it_succeed_is_done_whatever_its_counters_count(tmp_path: Path) -> None:
+    end = (
+        "wandb: Waiting for W&B process to finish... (success).\n"
+        "(raylet) node_manager.cc:3041: Workers (tasks / actors) killed due to memory pressure (OOM): 0\n"
+    )
+    assert kind(tmp_path, driver__log=steps(20) + end) == "none.completed"
+    failed = end.replace("success", "failed 1")
+    assert kind(tmp_path / "b", driver__log=steps(20) + failed) != "none.completed"
+
+
+@pytest.mark.parametrize("end", ["+ exit 2\n", "run.sh returned 2, see *.err\n", "  Reason: exit code 2\n"])
+def test_a_script_that_only_returned_a_code_is_no_running_job(tmp_path: Path, end: str) -> None:
+    assert kind(tmp_path, job__log=steps(20) + end) == "unknown"
+
+
+def test_a_job_that_somebody_stopped_by_the_clouds_record(tmp_path: Path) -> None:
+    record = '{\n "JobName": "a",\n "eventName": "StopTrainingJob",\n "requestParameters": {}\n}\n'
+    log = steps(20) + f"{clock(70)} toolkit INFO     Received SIGTERM, forwarding to user script\n"
+    assert kind(tmp_path, trail__json=record, stream__log=log) == "scheduler.cancelled"
+
+
+def test_a_silent_rank_that_its_launcher_saw_killed_was_killed(tmp_path: Path) -> None:
+    def launched(host: str, rank: int, code: int, pid: int, name: str) -> str:
+        return (
+            f"{clock(400 if code == -9 else 1900)} torch.distributed.elastic: [ERROR] failed "
+            f"(exitcode: {code}) local_rank: 0 (pid: {pid}) of binary: python\n"
+            "=====\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-01-31_08:40:01\n"
+            f"  host      : {host}\n  rank      : {rank} (local_rank: 0)\n  exitcode  : {code} (pid: {pid})\n"
+            f"  error_file: <N/A>\n  traceback : Signal {-code} ({name}) received by PID {pid}\n=====\n"
+        )
+
+    waited = (
+        "[E ProcessGroupNCCL.cpp:828] [Rank {}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=8, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800012 milliseconds "
+        "before timing out.\n"
+    )
+    files = {
+        f"node_{rank}.out": f"{clock(0)} INFO start\n"
+        + waited.format(rank)
+        + launched(f"u{rank}", rank, -6, 40, "SIGABRT")
+        for rank in (0, 1, 2)
+    }
+    files["node_0.out"] = steps(20) + files["node_0.out"]
+    files["node_3.out"] = f"{clock(0)} INFO start\n" + launched("u3", 3, -9, 44, "SIGKILL")
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks, body.culprits.hosts) == ("process.killed", (3,), ("u3",))
+    assert "Signal 9 (SIGKILL)" in body.evidence[0].text
+
+
+def test_an_error_of_one_rank_explains_why_the_others_waited_for_its_socket(tmp_path: Path) -> None:
+    late = (
+        "[rank{0}]: EI0006: [PID: 4{0}] 2026-01-31-08:12:0{0} Getting socket times out. Reason: "
+        "Remote Rank did not send the data in time.\n"
+    )
+    text = (
+        "".join(f"[rank0]: {line}\n" for line in steps(20).splitlines())
+        + "".join(f"[rank2]: {line}\n" for line in traceback("KeyError: 'q-81'").splitlines())
+        + "".join(late.format(rank) for rank in (0, 1, 3))
+    )
+    body = judged(tmp_path, {"npu.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.key", (2,))
