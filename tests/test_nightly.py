@@ -48,7 +48,8 @@ def night(root: Path, data: Path, *options: object) -> Ran:
 
 
 def _arguments(root: Path, *options: object) -> list[str]:
-    return ["nightly", str(root), "--offline", *map(str, options)]
+    named = [] if root == Path() else [str(root)]
+    return ["nightly", *named, "--offline", *map(str, options)]
 
 
 def site(folder: Path) -> dict[str, bytes]:
@@ -244,3 +245,27 @@ def test_no_worker_outlives_a_night_that_is_broken_off(tmp_path: Path) -> None:
     assert list(workers_of(os.getpid()))
     night_.close()  # type: ignore[attr-defined]
     assert not list(workers_of(os.getpid()))
+
+
+# --- where jobs are known ------------------------------------------------------------------------------
+
+
+def test_configured_sources_are_asked_and_one_that_fails_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in ("ann", "bo"):  # jobs of one name, of two people
+        write_job(tmp_path / "logs" / user, "llama-4812", "key")
+    (tmp_path / "logtriage.toml").write_text(
+        f'[[sources]]\nkind = "folders"\npatterns = ["{tmp_path}/logs/{{user}}/{{name}}-{{job_id}}/"]\n'
+        f'[[sources]]\nkind = "folders"\nname = "gone"\npatterns = ["{tmp_path}/nowhere/{{job_id}}"]\n'
+    )
+    monkeypatch.setenv("LOGTRIAGE_CONFIG", str(tmp_path / "logtriage.toml"))
+    first = night(Path(), tmp_path / "data", "--output", tmp_path / "out")
+    assert first.returncode == 1, first.stderr
+    assert "gone" in (tmp_path / "out" / "digest.md").read_text()
+    lines = [json.loads(line) for line in (tmp_path / "out" / "jobs.jsonl").read_text().splitlines()]
+    assert sorted((each["user"], each["failure_type"]) for each in lines) == [
+        ("ann", "code.key"),
+        ("bo", "code.key"),
+    ]
+    assert "0 jobs were read" in night(Path(), tmp_path / "data").stderr
