@@ -88,3 +88,23 @@ def test_nccl_tells_the_rank_of_the_process_that_a_kernel_names(tmp_path: Path) 
     files = {"node-a.log": node("node-a", 0), "node-b.log": node("node-b", 4), "sys/node-b.dmesg.log": struck}
     culprits = judged(tmp_path, files).verdict.culprits
     assert (culprits.ranks, culprits.hosts) == ((6,), ("node-b",))
+
+
+def test_of_slow_pods_the_node_is_named(tmp_path: Path) -> None:
+    def slow(step: int, rank: int) -> str:
+        work, wait = (900, 10) if rank in (4, 5) else (600 + step % 7, 310)
+        return f"{clock(2.0 * step)} INFO step {step} loss 2.5 compute {work}ms wait {wait}ms\n"
+
+    placed = "".join(
+        f"{clock(pod)} INFO pod/train-worker-{pod} node=gpu-{pod + 7} phase=Running\n" for pod in range(8)
+    )
+    files = {
+        f"train-worker-{pod}.log": "".join(
+            f"[default{local}]:[rank{2 * pod + local}]: {slow(step, 2 * pod + local)}"
+            for step in range(40)
+            for local in range(2)
+        )
+        for pod in range(8)
+    }
+    culprits = judged(tmp_path, files | {"pytorchjob-controller.log": placed}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((4, 5), ("gpu-9",))

@@ -26,7 +26,7 @@ def stage_and_loss(
     line, time = onset(findings, decision)
     if line is None or decision.outcome in ("completed", "running"):
         return None, None
-    course = gather_course(findings.scene, findings.progress, findings.offsets)
+    course = gather_course(findings.scene, findings.progress.without_bars(), findings.offsets)
     at = moment(
         course,
         line,
@@ -109,13 +109,14 @@ def _lost(
         for line in reading.lines
         if line.time is not None
     ]
-    last = findings.progress.last_step
+    progress = course.progress
+    last = progress.last_step
     if not times or last is None:
         return None
     ended = max(times)
     saved = _last_good_checkpoint(findings, began)
     since = saved.line.time if saved is not None and saved.line.time is not None else min(times)
-    kept = _step_of(saved, course) if saved is not None else _first_step(findings.progress)
+    kept = _step_of(saved, course) if saved is not None else _first_step(progress)
     seconds = max(0.0, ended - since)
     stepped = findings.progress.last_time
     idle = max(0.0, ended - stepped) if stepped is not None else None

@@ -122,7 +122,9 @@ def _diverged(left: Divergence, outcome: Outcome) -> Decision:
 
 
 def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
-    hosts = findings.topology.hosts_of(slow.ranks) if len(findings.topology.hosts) > 1 else []
+    topology = findings.topology
+    there = topology.hosts_of(slow.ranks) if len(topology.hosts) > 1 else []
+    hosts = dict.fromkeys(topology.machine(host) or host for host in there)
     return Decision(
         slow.failure_type,
         slow.summary[0].upper() + slow.summary[1:],

@@ -20,13 +20,14 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Trace, gather, median, usual_interval
 from logtriage.localize.scene import build_scene
 from logtriage.localize.slow import Slowness
-from logtriage.localize.stragglers import onset
+from logtriage.localize.stragglers import earliest, onset
 from logtriage.model import Line, Source
 from logtriage.rulebank.matcher import Matcher
 
 WINDOWS = 96  # of 16 KiB each, in one round
 MOST_BYTES = 256 << 20  # of a file, decompressed: line ends are counted up to the windows
 ROUNDS = 2
+MOST_FILES = 8  # of slow ranks that are read so
 
 NEAR_INTERVALS = 3.0  # between steps: a narrower gap needs no closer look
 
@@ -62,19 +63,20 @@ def _with_steps_at(
     extents: Sequence[Extent],
 ) -> Findings:
     """With the steps about a time, read from the file whose steps span most."""
+    told = findings.progress.without_bars().traces
     stamps = [
         point.line.time
-        for trace in findings.progress.traces
+        for trace in told
         for point in trace.points
         if point.line.time is not None
     ]
     before = max((at for at in stamps if at <= time), default=None)
     after = min((at for at in stamps if at > time), default=None)
-    usual = usual_interval(findings.progress.traces)
+    usual = usual_interval(told)
     if after is None or (before is not None and after - before <= NEAR_INTERVALS * max(usual, 1.0)):
         return findings
     progress = findings.progress
-    file = min(progress.traces, key=_sparseness).file
+    file = min(told, key=_sparseness).file
     begin, end = 0, 1 << 62
     for _ in range(ROUNDS):
         reading = read_between(file, begin, end, root, sources, extents)
@@ -84,7 +86,7 @@ def _with_steps_at(
         progress = progress.joined(read)
         dated = sorted(
             (point.line.time, point.line.offset)
-            for trace in read.traces
+            for trace in read.without_bars().traces
             for point in trace.points
             if point.line.time is not None
         )
@@ -108,27 +110,34 @@ def _rise(
     sources: Sequence[Source],
     extents: Sequence[Extent],
 ) -> Line:
-    """The line from which on the rank that wrote `line` was slow."""
+    """The line from which on the first of the slow ranks was slow; `line` is what was known of it."""
     found = slow.straggling
     if found is None:
         return line
-    rank = findings.topology.rank(line)
-    begin, end = 0, 1 << 62
-    for _ in range(ROUNDS):
-        reading = read_between(line.file, begin, end, root, sources, extents)
-        if reading is None:
-            break
-        scene = replace(findings.scene, readings=[reading])
-        told = [each for each in durations(scene, findings.topology) if each.kind == found.kind]
-        told = [each for each in told if rank is None or each.rank == rank]
-        at = onset(told, found.bar)
-        if at is None:
-            break
-        line = at
-        offsets = [each.line.offset for each in told]
-        place = offsets.index(at.offset)
-        begin, end = offsets[max(0, place - 1)], at.offset + 1
-    return line
+    of_file: dict[str, list[int]] = {}
+    for rank, first in found.onsets:
+        of_file.setdefault(first.file, []).append(rank)
+    risen = [line]
+    for file, ranks in list(of_file.items())[:MOST_FILES]:
+        begin, end = 0, 1 << 62
+        for _ in range(ROUNDS):
+            reading = read_between(file, begin, end, root, sources, extents)
+            if reading is None:
+                break
+            scene = replace(findings.scene, readings=[reading])
+            told = [each for each in durations(scene, findings.topology) if each.kind == found.kind]
+            places = []
+            for rank in ranks:
+                own = [each for each in told if each.rank == rank]
+                at = onset(own, found.bar)
+                if at is not None:
+                    before = [each.line.offset for each in own if each.line.offset < at.offset]
+                    places.append((at, before[-1]))
+            if not places:
+                break
+            risen = [each for each in risen if each.file != file] + [at for at, _ in places]
+            begin, end = min(start for _, start in places), max(at.offset for at, _ in places) + 1
+    return earliest(risen) or line
 
 
 def read_between(

@@ -18,6 +18,10 @@ _ROLES = re.compile(r"^Roles:\s+\S")  # of `kubectl describe node`
 _NODE_COLUMN = re.compile(r"\bNODE(?= |$)")
 
 
+# `pod/trainer-3 node=gpu-7 phase=Running`
+_PLACED = re.compile(r"\bpod[/=](?P<pod>[\w.-]{2,253})[ ,](?:\w+=\S{1,80} ){0,4}node=(?P<node>[\w.-]{2,253})")
+
+
 @dataclass(frozen=True, slots=True)
 class Pods:
     """Nodes by pod, and of a `kubectl describe` file the pod that it describes.
@@ -59,6 +63,10 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
     described: dict[str, str] = {}
     nodes_described: dict[str, str] = {}
     for reading in readings:
+        if reading.source.role is not SourceRole.WORKER:  # a controller's log
+            for line in reading.lines:
+                if "node=" in line.text and (found := _PLACED.search(line.text[:2000])):
+                    nodes.setdefault(found["pod"], found["node"])
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
         current: str | None = None

@@ -96,6 +96,18 @@ class Progress:
             _lines_by_writer={key: at for key, at in self._lines_by_writer.items() if key[0] not in files},
         )
 
+    def without_bars(self) -> Progress:
+        """Without the states of progress bars, where steps are told otherwise as well.
+
+        A bar may count an epoch's or this run's steps while the lines beside it count the job's.
+        """
+        traces = [
+            Trace(trace.rank, trace.file, points)
+            for trace in self.traces
+            if (points := tuple(point for point in trace.points if "%|" not in point.text))
+        ]
+        return replace(self, traces=tuple(traces)) if traces else self
+
     def joined(self, more: Progress) -> Progress:
         """With the points and checkpoints that a closer look at some file found."""
         points: dict[tuple[str, int | None], dict[int, StepPoint]] = {}

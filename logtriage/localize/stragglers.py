@@ -36,7 +36,8 @@ class Straggling:
     factor: float
     field: str
     lines: tuple[Line, ...]
-    since: Line | None
+    since: Line | None  # the first from which on one of them was slow …
+    onsets: tuple[tuple[int, Line], ...]  # … and of each of them
     kind: tuple[str, str]  # what was compared (see Duration) …
     bar: float  # … and the seconds between the usual and the slow
 
@@ -109,13 +110,15 @@ def _slow(
         return None
     worst = max(out, key=lambda rank: usual[rank])
     half_way = (middle + median(_late(by_rank[worst]))) / 2
-    since = onset(by_rank[worst], half_way)
+    onsets = [(rank, line) for rank in sorted(out) if (line := onset(by_rank[rank], half_way)) is not None]
+    since = earliest(line for _, line in onsets)
     return Straggling(
         ranks=tuple(sorted(out)),
         factor=usual[worst] / max(middle, 1e-9),
         field=kind[1],
         lines=_telling(by_rank, out, worst, since),
         since=since,
+        onsets=tuple(onsets),
         kind=kind,
         bar=half_way,
     )
@@ -133,6 +136,11 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
             if median(others) > 1.2 * median(own):
                 return True
     return not told and size >= 3
+
+
+def earliest(lines: Iterable[Line]) -> Line | None:
+    """The first of them by time; None of none."""
+    return min(lines, key=lambda line: (line.time is None, line.time or 0.0), default=None)
 
 
 def onset(values: Sequence[Duration], bar: float) -> Line | None:
@@ -157,8 +165,8 @@ def _telling(
     def slowest(rank: int) -> Line:
         values = by_rank[rank]
         late = values[-max(3, len(values) // 3) :]
-        if since is not None and rank == worst:
-            late = [each for each in values if each.line.number >= since.number]
+        if since is not None and values[0].line.file == since.file:
+            late = [each for each in values if each.line.number >= since.number] or late
         return max(late, key=lambda each: each.seconds).line
 
     lines = [slowest(worst), *([since] if since is not None else []), *map(slowest, slow)]
