@@ -45,13 +45,17 @@ class Folders(BaseModel):
         """Jobs whose id, name, user or path is `asked`, best and newest first."""
         if is_path(asked):
             return self._at(asked)
-        found = [job for job in self._jobs() if fit(job, asked) is not None]
+        found = [
+            replace(job, ended=max(map(_changed, job.paths)) or None)
+            for job in self.known()
+            if fit(job, asked) is not None
+        ]
         found.sort(key=lambda job: order(job, asked))
         return sorted(map(_dated, found[:limit]), key=lambda job: order(job, asked))
 
     def ended(self, since: float) -> Iterator[KnownJob]:
         """Jobs whose logs last changed at `since` or later; a job that goes on writing is among them."""
-        for job in map(_dated, self._jobs()):
+        for job in map(_dated, self.known()):
             if job.ended is not None and job.ended >= since:
                 yield job
 
@@ -74,7 +78,8 @@ class Folders(BaseModel):
             if not (Path(root).is_dir() and os.access(root, os.R_OK | os.X_OK))
         ]
 
-    def _jobs(self) -> list[KnownJob]:
+    def known(self) -> list[KnownJob]:
+        """All jobs by their names, without a look at their logs."""
         found = []
         for pattern in map(read_pattern, self.patterns):
             try:
@@ -100,12 +105,8 @@ class Folders(BaseModel):
                 path = below(entry.path, self.roots) if entry.is_symlink() else entry.path
                 if path is None:
                     continue
-                try:
-                    changed = entry.stat().st_mtime
-                except OSError:
-                    continue
                 name = entry.name.encode("utf-8", "replace").decode()
-                yield Entry(name, path, entry.is_dir(), changed)
+                yield Entry(name, path, entry.is_dir())
 
     def _at(self, asked: str) -> list[KnownJob]:
         """The job that a path is, or lies in; one that no pattern knows is named after its last level."""
@@ -116,7 +117,7 @@ class Folders(BaseModel):
         for pattern in map(read_pattern, self.patterns):
             match = _owner(pattern, real)
             if match is not None:
-                found = [job for job in self._jobs() if match.entry.path in map(os.path.realpath, job.paths)]
+                found = [job for job in self.known() if match.entry.path in map(os.path.realpath, job.paths)]
                 if found:
                     return [_dated(found[0])]
         return [_dated(KnownJob(Path(real).name, self.name, paths=(real,)))]
@@ -127,7 +128,7 @@ def _owner(pattern: Pattern, real: str) -> Match | None:
     top = os.path.realpath(pattern.root)
     if not real.startswith(top + "/"):
         return None
-    names = tuple(real[len(top) + 1 :].split("/")[: len(pattern.parts)])
+    names = tuple(real[len(top) + 1 :].split("/")[: len(pattern.levels)])
     path = "/".join((top, *names))
     return pattern.match(Entry(names[-1], path, Path(path).is_dir()), names)
 

@@ -17,9 +17,9 @@ from logtriage.sources.job import KnownJob, SourceFault
 from logtriage.sources.likeness import fit, order
 from logtriage.sources.roots import is_path
 
-# Which job a pod is of, the outermost owner first: a JobSet's pods carry the labels of its Jobs as well.
+# Which job a pod is of, the outermost owner first: a JobSet's pods carry the labels of its Jobs as well, and
+# a TrainJob's those of a JobSet of its name.
 _JOB_LABELS = (
-    "trainer.kubeflow.org/trainjob-name",
     "jobset.sigs.k8s.io/jobset-name",
     "training.kubeflow.org/job-name",  # PyTorchJob, MPIJob and the other jobs of Kubeflow's training operator
     "ray.io/originated-from-cr-name",  # RayJob, RayCluster, RayService

@@ -128,7 +128,7 @@ def find_jobs(asked: str, sources: Sequence[JobSource], limit: int = 10) -> Foun
 
 
 def _remembered(source: JobSource, since: float) -> Iterable[KnownJob]:
-    """Jobs whose names a question may have meant: those that a source lists without effort, or the last ones."""
+    """Jobs whose names a question may have meant: all that a source lists with ease, or the last ones."""
     return source.known() if isinstance(source, _Listing) else source.ended(since)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,26 +44,45 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """What a pattern says of the names of one level; `groups` are the facts that it captures."""
+
+    expression: re2._Regexp
+    groups: tuple[str, ...]
+
+    def told(self, name: str) -> dict[str, str] | None:
+        """The facts in a name, or None where it is another's."""
+        found = self.expression.fullmatch(name)
+        return None if found is None else {key: value for key in self.groups if (value := found[key])}
+
+
+@dataclass(frozen=True, slots=True)
 class Pattern:
-    """`root` is the part without placeholders; `parts` are those of the names below it, one a level."""
+    """`root` is the part without placeholders; `levels` are those of the names below it."""
 
     root: str
-    parts: tuple[re2._Regexp, ...]
+    levels: tuple[Level, ...]
     only_folders: bool
 
     def match(self, entry: Entry, names: tuple[str, ...]) -> Match | None:
         """What the names of the folders below `root`, the entry's own last, tell of its job."""
-        if len(names) != len(self.parts) or (self.only_folders and not entry.is_folder):
+        if len(names) != len(self.levels):
             return None
-        told: dict[str, str] = {}
-        for part, name in zip(self.parts, names, strict=True):
-            if (found := part.fullmatch(name)) is None:
+        facts: dict[str, str] = {}
+        for level, name in zip(self.levels, names, strict=True):
+            if (told := level.told(name)) is None:
                 return None
-            told |= {key: value for key, value in found.groupdict().items() if value}
-        job_id = told.get("number") or told.get("word") or told.get("name", "")
-        return Match(entry, job_id, told.get("name", ""), told.get("user", ""))
+            facts |= told
+        return self.owned(entry, facts)
+
+    def owned(self, entry: Entry, facts: dict[str, str]) -> Match | None:
+        if self.only_folders and not entry.is_folder:
+            return None
+        job_id = facts.get("number") or facts.get("word") or facts.get("name", "")
+        return Match(entry, job_id, facts.get("name", ""), facts.get("user", ""))
 
 
+@lru_cache(maxsize=256)
 def read_pattern(text: str) -> Pattern:
     """A pattern of `{job_id}`, `{name}`, `{user}`, `*` (any run of a name) and `?`. Raises PatternFault.
 
@@ -83,12 +103,12 @@ def read_pattern(text: str) -> Pattern:
     seen: set[str] = set()
     return Pattern(
         root=scheme + mark + root,
-        parts=tuple(_level(level, seen) for level in levels[fixed:]),
+        levels=tuple(_level(level, seen) for level in levels[fixed:]),
         only_folders=rest.endswith("/"),
     )
 
 
-def _level(text: str, seen: set[str]) -> re2._Regexp:
+def _level(text: str, seen: set[str]) -> Level:
     """The expression of one name; re2, since names are whatever users wrote, and `*` may be many."""
     import re2
 
@@ -123,7 +143,8 @@ def _level(text: str, seen: set[str]) -> re2._Regexp:
             raise PatternFault(
                 f"{{{placeholder}}} is no placeholder; there are {{job_id}}, {{name}}, {{user}}"
             )
-    return re2.compile(f"(?s:{told})")
+    expression = re2.compile(f"(?s:{told})")
+    return Level(expression, tuple(expression.groupindex))
 
 
 class TooMany(Exception):
@@ -136,17 +157,16 @@ def matches(pattern: Pattern, listed: Callable[[str], Iterable[Entry]]) -> Itera
     Raises TooMany after MOST_ENTRIES entries.
     """
     seen = 0
-    waiting: list[tuple[str, tuple[str, ...]]] = [(pattern.root, ())]
+    waiting: list[tuple[str, int, dict[str, str]]] = [(pattern.root, 0, {})]
     while waiting:
-        folder, names = waiting.pop()
-        part = pattern.parts[len(names)]
+        folder, depth, facts = waiting.pop()
+        level, is_last = pattern.levels[depth], depth + 1 == len(pattern.levels)
         for entry in listed(folder):
             seen += 1
             if seen > MOST_ENTRIES:
                 raise TooMany
-            here = (*names, entry.name)
-            if len(here) == len(pattern.parts):
-                if (match := pattern.match(entry, here)) is not None:
+            if (is_last or entry.is_folder) and (told := level.told(entry.name)) is not None:
+                if not is_last:
+                    waiting.append((entry.path, depth + 1, facts | told))
+                elif (match := pattern.owned(entry, facts | told)) is not None:
                     yield match
-            elif entry.is_folder and part.fullmatch(entry.name) is not None:
-                waiting.append((entry.path, here))

@@ -30,6 +30,7 @@ from logtriage.sources.roots import is_path
 _JOB_ID = re.compile(r"\d{1,12}(?:[_+]\d{1,9})?")
 _WORD = re.compile(r"[\w.@-]{1,128}", re.ASCII)  # of a name or user that may stand in a command
 _MEND = "run logtriage where Slurm's client tools are, or remove the source"
+_LONGEST_BACK = 20 * 365 * 86_400  # seconds; Slurm refuses a start before 1970
 _KEPT = (  # for the text that a triage reads
     *("JobID", "JobName", "User", "Partition", "NNodes", "NodeList", "State", "ExitCode", "DerivedExitCode"),
     *("Elapsed", "Timelimit", "Submit", "Start", "End", "ReqMem", "MaxRSS", "AllocTRES", "Reason"),
@@ -83,7 +84,7 @@ class Slurm(BaseModel):
 
     def ended(self, since: float) -> Iterator[KnownJob]:
         """Jobs that ended at `since` or later, each as its last run ended."""
-        back = max(0, int(time.time() - since)) + 1
+        back = min(max(0, int(time.time() - since)) + 1, _LONGEST_BACK)
         for group in _by_job(self._sacct("--allusers", f"--starttime=now-{back}seconds")):
             last = group[-1] if not group[-1].step else _run(group)
             if last.ended is not None and last.ended >= since and not last.is_running and not last.is_waiting:

@@ -43,7 +43,7 @@ class Store(BaseModel):
 
     def find(self, asked: str, limit: int) -> list[KnownJob]:
         """Jobs whose id, name, user or address is `asked`, best and newest first."""
-        jobs = self._jobs()
+        jobs = self.known()
         if "/" in asked:
             return [job for job in jobs if any(_lies_in(asked, path) for path in job.paths)][:limit]
         found = [job for job in jobs if fit(job, asked) is not None]
@@ -51,7 +51,7 @@ class Store(BaseModel):
 
     def ended(self, since: float) -> Iterator[KnownJob]:
         """Jobs whose objects last changed at `since` or later; those whose store tells no times, always."""
-        for job in self._jobs():
+        for job in self.known():
             newest = self._newest(job)
             if newest is None or newest >= since:
                 yield job
@@ -81,7 +81,8 @@ class Store(BaseModel):
                 said.append(str(fault))
         return said
 
-    def _jobs(self) -> list[KnownJob]:
+    def known(self) -> list[KnownJob]:
+        """All jobs by their names, without a look at their objects."""
         found = []
         for pattern in map(read_pattern, self.patterns):
             try:
