@@ -147,10 +147,10 @@ def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:
     take(0, min(HEAD_BYTES, budget // 8), 1, 0)
     tail = min(TAIL_BYTES, budget // 2)
     take(extent.bytes - tail, extent.bytes, extent.lines + 1, extent.bytes)
-    before, after = min(BEFORE_BYTES, budget // 2), min(AFTER_BYTES, budget // 6)
+    above, below = min(BEFORE_BYTES, budget // 2), min(AFTER_BYTES, budget // 6)
     for line, offset in extent.places:
         if not any(start + 1024 <= offset < stop - 1024 for start, stop, _, _ in chosen):
-            take(offset - before, offset + after, line, offset)
+            take(offset - above, offset + below, line, offset)
     chosen.sort()
     joined = [chosen[0]]
     for start, stop, line, offset in chosen[1:]:

@@ -12,8 +12,7 @@ import bisect
 import functools
 import itertools
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -23,11 +22,13 @@ import re2
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
 from logtriage.rulebank.bank import rule_options
-from logtriage.rulebank.database import Databases, PatternDatabase, is_loud
+from logtriage.rulebank.blur import blur
+from logtriage.rulebank.database import Databases, PatternDatabase, Patterns, is_loud, is_progress
 from logtriage.rulebank.matcher import Matcher
 
 MOST_REMEMBERED = 200_000  # texts whose called rules are remembered
 FEW = 72  # lines of one blur: so few are asked one by one
+MANY_BLURS = 2_000  # new ones in a piece: it is sooner looked through line by line
 MOST_ENDS = 20_000  # ends of matches taken from a database in one go; more are a storm
 STORM = 64  # lines of one blur that make it a storm, when there are too many ends
 
@@ -74,68 +75,57 @@ class Calls:
     `telling` are causes and symptoms, and what can void them.
     """
 
-    def __init__(self, matcher: Matcher, databases: Sequence[Databases]) -> None:
+    def __init__(self, matcher: Matcher, databases: Databases | None) -> None:
         self._matcher = matcher
         self._databases = databases
         rules = matcher.bank.rules
         self._loud = frozenset(index for index, rule in enumerate(rules) if is_loud(rule))
         self.telling = self._loud.union(index for index, rule in enumerate(rules) if rule.voids)
-        self.progress = frozenset(
-            index for index, rule in enumerate(rules) if rule.marks is not None and not is_loud(rule)
-        )
-        self._suspect: dict[bytes, bool] = {}
+        self.progress = frozenset(index for index, rule in enumerate(rules) if is_progress(rule))
+        self._suspect: dict[bytes, bool] = {}  # blurs, as far as causes and symptoms are concerned
+        self._marked: dict[bytes, bool] = {}  # and progress
         self._called: dict[bytes, Called] = {}
         self._shared: dict[tuple[tuple[int, ...], Form], Called] = {}
 
-    def marked(self, line: bytes) -> bool:
-        """Whether a rule that marks progress may match this line."""
-        return not self.progress.isdisjoint(self.rules(line))
+    def marked(self, lines: Lines) -> set[int]:
+        """The codes of the kinds whose lines may match a rule that marks progress."""
+        if self._databases is None:
+            return {
+                code
+                for code, kind in lines.kinds.items()
+                if not self.progress.isdisjoint(self.rules(lines.line(kind.first)))
+            }
+        patterns = self._databases.progress
+        found, unasked = _suspects(lines, patterns, self._marked)
+        for each in patterns if unasked else ():
+            found.update(_by_patterns(lines, unasked, each.lines))
+        return found
 
     def rules(self, line: bytes) -> tuple[int, ...]:
         """The rules whose keywords stand in this line, by their place in the bank."""
         return self._call(text_of(line)).rules
 
-    def loud(self, lines: Lines) -> list[int]:
-        """The indices of the lines that a cause or symptom may match, in order."""
-        if not self._databases:
-            return self._by_keywords(lines, range(len(lines)))
-        suspects = self._suspects(lines)
+    def loud(self, lines: Lines) -> dict[int, list[int]]:
+        """By code, the indices of the lines that a cause or symptom may match, in order."""
+        if self._databases is None:
+            return self._by_keywords(lines, lines.by_code(range(len(lines))))
+        patterns = self._databases.loud
+        suspects, unasked = _suspects(lines, patterns, self._suspect)
         otherwise = {code for code in suspects if _OTHERWISE.search(lines.kinds[code].blur)}
-        found = set(self._by_keywords(lines, lines.of_codes(otherwise)))
-        if plain_ones := lines.of_codes(suspects - otherwise):
-            for database in self._databases:
-                found.update(_by_patterns(lines, plain_ones, database.lines))
-        return sorted(found)
+        if lines.rare:
+            if _OTHERWISE.search(blur(lines.data)):
+                otherwise.update(code for code in lines.rare if _OTHERWISE.search(blur(lines.line(code))))
+            unasked.update(code for code in lines.rare if code not in otherwise)
+        found = self._by_keywords(lines, lines.by_code(lines.of_codes(otherwise)))
+        if plain_ones := (suspects - otherwise) | unasked:
+            parts = [_by_patterns(lines, plain_ones, each.lines) for each in patterns]
+            for code in set().union(*parts):
+                found[code] = sorted(set().union(*(part.get(code, ()) for part in parts)))
+        return found
 
-    def _suspects(self, lines: Lines) -> set[int]:
-        """The codes of those blurs in which a pattern of a cause or symptom matches."""
-        new: dict[int, bytes] = {}
-        suspects = set()
-        for code, kind in lines.kinds.items():
-            known = self._suspect.get(kind.blur)
-            if known is None:
-                new[code] = kind.blur
-            elif known:
-                suspects.add(code)
-        if not new:
-            return suspects
-        named = {code for code, each in new.items() if _UNTOLD.search(each)}
-        codes = [code for code in new if code not in named]
-        texts = [_on_lines(new[code]) for code in codes]
-        for database in self._databases:
-            ends, is_all = database.blurs.ends(b"\n".join(texts), MOST_ENDS)
-            named.update(_joined_at(codes, texts, ends) if is_all else codes)
-        if len(self._suspect) + len(new) > MOST_REMEMBERED:
-            self._suspect.clear()
-        self._suspect |= {each: code in named for code, each in new.items() if len(each) <= KEY_BYTES}
-        return suspects | named
-
-    def _by_keywords(self, lines: Lines, indices: Sequence[int]) -> list[int]:
-        by_code: dict[int, list[int]] = {}
-        for index in indices:
-            by_code.setdefault(int(lines.codes[index]), []).append(index)
-        found: list[int] = []
-        for members in by_code.values():
+    def _by_keywords(self, lines: Lines, by_code: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for code, members in by_code.items():
             raw = [lines.line(index) for index in members]
             calls = {text: self._call(text) for text in set(text_of(b"\n".join(raw)).split(b"\n"))}
             loud = {called for called in calls.values() if called.is_loud}
@@ -143,10 +133,12 @@ class Calls:
                 continue
             if len(members) <= FEW:
                 texts = map(text_of, raw)
-                found += [index for index, text in zip(members, texts, strict=True) if calls[text] in loud]
+                found[code] = [
+                    index for index, text in zip(members, texts, strict=True) if calls[text] in loud
+                ]
             elif self._is_loud(raw, loud):
-                found += members
-        return sorted(found)
+                found[code] = list(members)
+        return found
 
     def _is_loud(self, raw: Sequence[bytes], loud: Collection[Called]) -> bool:
         """Whether any of these lines of one blur can hit a cause or symptom of those that they call.
@@ -190,34 +182,68 @@ class Calls:
         return called
 
 
-def _by_patterns(lines: Lines, indices: Sequence[int], database: PatternDatabase) -> set[int]:
-    """Of these lines those that a pattern may match."""
-    found: set[int] = set()
-    rest = list(indices)
-    stormy: set[int] = set()
-    while True:
+def _suspects(
+    lines: Lines, patterns: Sequence[Patterns], remembered: dict[bytes, bool]
+) -> tuple[set[int], set[int]]:
+    """The codes of kinds in whose blur a pattern matches, and those of plain kinds that were not asked."""
+    new: dict[int, bytes] = {}
+    suspects = set()
+    for code, kind in lines.kinds.items():
+        known = remembered.get(kind.blur)
+        if known is None:
+            new[code] = kind.blur
+        elif known:
+            suspects.add(code)
+    unasked: set[int] = set()
+    if len(new) > MANY_BLURS:
+        unasked = {code for code, each in new.items() if not _OTHERWISE.search(each)}
+        new = {code: each for code, each in new.items() if code not in unasked}
+    if not new:
+        return suspects, unasked
+    named = {code for code, each in new.items() if _UNTOLD.search(each)}
+    codes = [code for code in new if code not in named]
+    texts = [_on_lines(new[code]) for code in codes]
+    for each in patterns:
+        ends, is_all = each.blurs.ends(b"\n".join(texts), MOST_ENDS)
+        named.update(_joined_at(codes, texts, ends) if is_all else codes)
+    if len(remembered) + len(new) > MOST_REMEMBERED:
+        remembered.clear()
+    remembered |= {each: code in named for code, each in new.items() if len(each) <= KEY_BYTES}
+    return suspects | named, unasked
+
+
+def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase) -> dict[int, list[int]]:
+    """Of the lines of these kinds those that a pattern may match, by code."""
+    stormy: dict[int, list[int]] = {}
+    rest = set(codes)
+    while rest:
+        indices = lines.of_codes(rest)
         # A part of a line behind a carriage return is matched as a line of its own.
-        parts = [lines.line(index) for index in rest]
-        ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
-        found.update(_joined_at(rest, parts, ends))
+        if len(indices) == len(lines):
+            ends, is_all = database.ends(lines.data.replace(b"\r", b"\n"), MOST_ENDS)
+            found = lines.at([max(0, end - 1) for end in ends]) if ends else []
+        else:
+            parts = [lines.line(index) for index in indices]
+            ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
+            found = sorted(set(_joined_at(indices, parts, ends)))
+        hit = lines.by_code(found)
         if is_all:
-            return found
+            return stormy | hit
         # So many lines complain alike that naming each of them costs more than matching it: all lines
         # of such kinds are taken, and the rest is looked through again.
-        counts = Counter(int(lines.codes[index]) for index in found)
-        more = {code for code, count in counts.items() if count >= STORM} - stormy
+        more = {code for code, members in hit.items() if len(members) >= STORM}
         if not more:  # all of them different: each is matched
-            return set(indices)
-        stormy |= more
-        found.update(index for index in rest if int(lines.codes[index]) in more)
-        rest = [index for index in rest if int(lines.codes[index]) not in more]
+            return stormy | lines.by_code(indices)
+        stormy |= lines.by_code(lines.of_codes(more))
+        rest -= more
+    return stormy
 
 
-def _on_lines(blur: bytes) -> bytes:
+def _on_lines(blurred: bytes) -> bytes:
     """The parts of a line that rules match on, as far as its blur tells them, each on a line of its own."""
-    if not _OTHERWISE.search(blur):
-        return blur.replace(b"\r", b"\n")
-    text = plain(blur)
+    if not _OTHERWISE.search(blurred):
+        return blurred.replace(b"\r", b"\n")
+    text = plain(blurred)
     parts = segments(text)
     if '{"' in text:
         # Blurred numbers are none to a JSON reader: here is what stands in the fields, and they as key=value.

@@ -18,6 +18,8 @@ from logtriage.rulebank.blur import blur
 _DIGITS = b"0123456789"
 SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its digits takes its place
 KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at its head
+MOST_KINDS = 8_192  # of a piece that are told apart: the commonest, and of them the first
+FEW_INDICES = 64  # are sooner sorted by hand
 ARROW_PAYS = 1 << 20  # bytes; below this, importing numpy and pyarrow costs more than it saves
 
 
@@ -37,13 +39,14 @@ class Lines:
 
     `starts` holds the offset of each line and, last, that behind the piece (plus one where the last line
     lacks its end). `codes` gives for each line the index of the first line of its blur, and `kinds` the
-    kinds by that index.
+    kinds by that index, without the `rare` ones, whose codes are all that is known of them.
     """
 
     data: bytes
     starts: Any  # lists, or arrays for a large piece
     codes: Any
     kinds: Mapping[int, Kind]
+    rare: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -51,7 +54,7 @@ class Lines:
     def line(self, index: int) -> bytes:
         return self.data[int(self.starts[index]) : int(self.starts[index + 1]) - 1]
 
-    def of_codes(self, codes: Collection[int]) -> list[int]:
+    def of_codes(self, codes: Collection[int]) -> Sequence[int]:
         """The indices of the lines whose blur is one of these, in order."""
         if not codes:
             return []
@@ -60,6 +63,22 @@ class Lines:
         import numpy as np
 
         found: list[int] = np.flatnonzero(self._chosen(codes)).tolist()
+        return found
+
+    def by_code(self, indices: Sequence[int]) -> dict[int, list[int]]:
+        """These lines by their codes, each code's in order."""
+        found: dict[int, list[int]] = {}
+        if isinstance(self.codes, list) or len(indices) < FEW_INDICES:
+            for index in indices:
+                found.setdefault(int(self.codes[index]), []).append(index)
+            return found
+        import numpy as np
+
+        chosen = np.asarray(indices)
+        ordered = chosen[np.argsort(self.codes[chosen], kind="stable")]
+        borders = np.flatnonzero(np.diff(self.codes[ordered])) + 1
+        for start, stop in itertools.pairwise([0, *borders.tolist(), len(ordered)]):
+            found[int(self.codes[ordered[start]])] = ordered[start:stop].tolist()
         return found
 
     def ends_of(self, codes: Collection[int], first: int, last: int) -> dict[int, list[int]]:
@@ -134,15 +153,22 @@ def _in_bulk(data: bytes) -> Lines:
     lines = [None, pa.py_buffer(starts), pa.py_buffer(blurs)]
     encoded = pa.Array.from_buffers(pa.large_binary(), total, lines).dictionary_encode()
     entries = np.frombuffer(encoded.indices.buffers()[1], np.int32, total)  # `to_numpy` would load pandas
-    known = [each[:-1] for each in encoded.dictionary.to_pylist()]
+    count = len(encoded.dictionary)
     order = np.arange(total)
-    first, last = np.empty((2, len(known)), dtype=np.int64)
+    first, last = np.empty((2, count), dtype=np.int64)
     last[entries] = order  # of equal entries the last assignment stays
     first[entries[::-1]] = order[::-1]
-    counts = np.bincount(entries, minlength=len(known))
-    told = zip(known, first.tolist(), last.tolist(), counts.tolist(), strict=True)
-    kinds = {start: Kind(each, start, stop, count) for each, start, stop, count in told}
-    return Lines(data, starts, first[entries], kinds)
+    counts = np.bincount(entries, minlength=count)
+    chosen, rare = np.arange(count), first[:0]
+    if count > MOST_KINDS:
+        by_count = np.lexsort((first, -counts))
+        chosen, rare = np.sort(by_count[:MOST_KINDS]), first[by_count[MOST_KINDS:]]
+    # Made of a buffer, since `pa.array` would load pandas too.
+    places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
+    known = encoded.dictionary.take(places).to_pylist()
+    told = zip(known, first[chosen].tolist(), last[chosen].tolist(), counts[chosen].tolist(), strict=True)
+    kinds = {start: Kind(each[:-1], start, stop, number) for each, start, stop, number in told}
+    return Lines(data, starts, first[entries], kinds, rare.tolist())
 
 
 def shape_of(blur: bytes) -> bytes:

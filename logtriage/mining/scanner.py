@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from logtriage.intake.lines import plain, segments
-from logtriage.mining.calls import MOST_REMEMBERED, Calls
+from logtriage.mining.calls import Calls
 from logtriage.mining.kinds import Lines, keyed, lines_of
-from logtriage.mining.summary import KEYS_BYTES, STEPS_FIRST, STEPS_LAST, Ends, KeyCount, Place, Seen, Summary
+from logtriage.mining.storms import saying_alike
+from logtriage.mining.summary import (
+    KEPT_FIRST,
+    KEPT_LAST,
+    KEYS_BYTES,
+    STEPS_FIRST,
+    STEPS_LAST,
+    Ends,
+    KeyCount,
+    Place,
+    Seen,
+    Summary,
+)
 from logtriage.model import SourceRole
 from logtriage.rulebank.database import Databases, is_loud
 from logtriage.rulebank.matcher import Hit, Matcher
@@ -20,23 +32,15 @@ ONE_RANK_STEPS = 4  # lines that show progress, of one kind, at either end of a 
 SAMPLE_BYTES = 2_048
 STEP_BYTES = 16 << 10  # of a line that may show progress, what is kept until its file is read
 
-# What differs between two lines of a storm that say the same: the time.
-_TIME = re.compile(
-    rb"\b\d{4}-\d\d-\d\d[T ]?|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![:\w])"
-    rb"|\[ *\d+\.\d{6}\]|\b1[6-9]\d{8}(?:\.\d+)?\b"
-)
-
-
 class Scanner:
     """Makes summaries, and remembers what texts call, across pieces and files.
 
     With `databases` (see there) much is read faster; what is found is the same.
     """
 
-    def __init__(self, matcher: Matcher, databases: Sequence[Databases] = ()) -> None:
+    def __init__(self, matcher: Matcher, databases: Databases | None = None) -> None:
         self._matcher = matcher
         self._calls = Calls(matcher, databases)
-        self._marked: dict[bytes, bool] = {}
 
     def scan_piece(
         self, data: bytes, where: SourceRole, *, elided: int = 0, one_rank: bool = False
@@ -55,7 +59,7 @@ class Scanner:
         def place(index: int) -> Place:
             return index + 1, int(lines.starts[index])
 
-        marked: dict[int, bytes] = {}
+        keys: dict[int, bytes] = {}
         for key, kind in keyed(lines):
             known = summary.keys.get(key)
             if known is not None:
@@ -65,28 +69,29 @@ class Scanner:
             else:
                 sample = lines.line(kind.first)[:SAMPLE_BYTES]
                 summary.keep(key, KeyCount(kind.count, place(kind.first), place(kind.last), sample))
-            if self._is_marked(key, lines, kind.first):
-                marked[int(lines.codes[kind.first])] = key
+            keys[int(lines.codes[kind.first])] = key
+        summary.left_out += len(lines) - sum(kind.count for kind in lines.kinds.values())
+        # Of the blurs of one key some may show progress: its ends are looked for among them all.
+        progress = {keys[code] for code in self._calls.marked(lines) if code in keys}
+        marked = {code: key for code, key in keys.items() if key in progress}
         steps = (ONE_RANK_STEPS, ONE_RANK_STEPS) if one_rank else (STEPS_FIRST, STEPS_LAST)
         self._keep_steps(lines, marked, summary, *steps)
-        hits: list[tuple[int, Hit]] = []
-        for same in self._alike(lines, self._calls.loud(lines), summary):
-            answers = self._match(lines.line(same[0]), where, self._calls.telling)
-            found = [hit for hit in answers if is_loud(hit.rule)]
-            hits += [(index, hit) for hit in found for index in same]
-        hits.sort(key=lambda item: item[0])
-        for index, hit in hits:
-            summary.saw(hit, place(index))
+        self._keep_hits(lines, where, summary)
         return summary
 
-    def _is_marked(self, key: bytes, lines: Lines, index: int) -> bool:
-        """Whether lines of this key may mark progress; one line of a key speaks for all."""
-        known = self._marked.get(key)
-        if known is None:
-            if len(self._marked) >= MOST_REMEMBERED:
-                self._marked.clear()
-            known = self._marked[key] = self._calls.marked(lines.line(index))
-        return known
+    def _keep_hits(self, lines: Lines, where: SourceRole, summary: Summary) -> None:
+        """What causes and symptoms match; of one hit the places come in order."""
+        hits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Hit, list[Sequence[int]]]] = {}
+        for same in self._alike(lines, self._calls.loud(lines), summary):
+            for hit in self._match(lines.line(same[0]), where, self._calls.telling):
+                if is_loud(hit.rule):
+                    hits.setdefault((hit.rule.id, hit.captures), (hit, []))[1].append(same)
+        for hit, groups in sorted(hits.values(), key=lambda item: min(same[0] for same in item[1])):
+            ends = _ends_of(groups)
+            places = (
+                [(index + 1, int(lines.starts[index])) for index in part] for part in (ends.first, ends.last)
+            )
+            summary.saw_all(hit, Ends(ends.count, *places))
 
     def _keep_steps(
         self, lines: Lines, marked: Mapping[int, bytes], summary: Summary, most_first: int, most_last: int
@@ -106,30 +111,27 @@ class Scanner:
             ]
             summary.steps[key] = Ends(counts[key], seen[:most_first], seen[most_first:])
 
-    def _alike(self, lines: Lines, indices: Sequence[int], summary: Summary) -> list[list[int]]:
+    def _alike(
+        self, lines: Lines, by_code: Mapping[int, Sequence[int]], summary: Summary
+    ) -> list[Sequence[int]]:
         """The lines in groups that a rule answers alike: one by one, those of a storm by what they say.
 
         Where there are too many groups, those of which the same keywords were seen often are not matched:
         so a rare complaint is not lost among others.
         """
-        by_code: dict[int, list[int]] = {}
-        for index in indices:
-            by_code.setdefault(int(lines.codes[index]), []).append(index)
-        groups: list[list[int]] = []
-        for members in by_code.values():
-            if len(members) <= MANY:
-                groups += [[index] for index in members]
-                continue
-            said: dict[bytes, list[int]] = {}
-            for index in members:
-                said.setdefault(_TIME.sub(b"", lines.line(index)), []).append(index)
-            groups += said.values()
+        groups: list[tuple[int, Sequence[int]]] = []
+        for code, members in by_code.items():
+            alike = saying_alike(lines, members) if len(members) > MANY else [[index] for index in members]
+            groups += ((code, same) for same in alike)
         if len(groups) <= MOST_MATCHED:
-            return groups
+            return [same for _, same in groups]
         matched: Counter[tuple[int, ...]] = Counter()
+        called: dict[int, tuple[int, ...]] = {}
         chosen = []
-        for same in groups:
-            rules = self._calls.rules(lines.line(same[0]))
+        for code, same in groups:
+            if code not in called and len(called) < MOST_MATCHED:
+                called[code] = self._calls.rules(lines.line(same[0]))
+            rules = called.get(code, ())
             matched[rules] += 1
             if matched[rules] <= MOST_MATCHED:
                 chosen.append(same)
@@ -163,3 +165,12 @@ class Scanner:
 
 def _few(seen: list[Seen]) -> list[Seen]:
     return seen if len(seen) <= 2 * ONE_RANK_STEPS else seen[:ONE_RANK_STEPS] + seen[-ONE_RANK_STEPS:]
+
+
+def _ends_of(groups: Sequence[Sequence[int]]) -> Ends[int]:
+    """The first and last of the indices of all groups, each of which is in order."""
+    count = sum(map(len, groups))
+    ends = (part for same in groups for part in (same[:KEPT_FIRST], same[-KEPT_LAST:]))
+    kept = sorted(set(itertools.chain.from_iterable(ends)))
+    beyond = min(KEPT_LAST, max(0, count - KEPT_FIRST))
+    return Ends(count, kept[:KEPT_FIRST], kept[len(kept) - beyond :])

@@ -40,15 +40,6 @@ class Ends(Generic[_Item]):
     def kept(self) -> list[_Item]:
         return self.first + self.last
 
-    def add(self, item: _Item, most_first: int, most_last: int) -> None:
-        self.count += 1
-        if len(self.first) < most_first:
-            self.first.append(item)
-        else:
-            self.last.append(item)
-            if len(self.last) > most_last:
-                del self.last[0]
-
     def join(self, kept: Sequence[_Item], count: int, most_first: int, most_last: int) -> None:
         """Take up what another one, which follows, has kept of `count` items."""
         missing = max(0, most_first - len(self.first))
@@ -143,9 +134,14 @@ class Summary:
 
     def saw(self, hit: Hit, place: Place) -> None:
         """Note where a rule was hit; captures tell causes and symptoms apart, and of ends how they ended."""
+        self.saw_all(hit, Ends(1, [place], []))
+
+    def saw_all(self, hit: Hit, places: Ends[Place]) -> None:
+        """As `saw`, for places behind all that were seen of this hit."""
         captures: tuple[tuple[str, str], ...] = ()
         if hit.rule.role in (Role.CAUSE, Role.SYMPTOM):
             captures = hit.captures
         elif hit.rule.marks is Mark.EXIT:
             captures = tuple(each for each in hit.captures if each[0] in ("exitcode", "signal"))
-        self._sightings((hit.rule.id, captures)).add(place, KEPT_FIRST, KEPT_LAST)
+        sightings = self._sightings((hit.rule.id, captures))
+        sightings.join(places.kept(), places.count, KEPT_FIRST, KEPT_LAST)

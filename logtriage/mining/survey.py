@@ -46,7 +46,7 @@ def survey(
     told = Told(total, progress)
     enough = enough or threading.Event()
     is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
-    patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else ()
+    patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else None
     joined = Joined(Scanner(matcher, patterns), sources, parts)
     if is_shared and elsewhere is not None:
         for part, scanned in elsewhere(root, sources, [*itertools.chain.from_iterable(parts)], rules):
@@ -54,8 +54,8 @@ def survey(
             told.file = sources[part.source].file
             told((part.stop or sources[part.source].size) - part.start)
     elif is_shared:
-        for each in patterns:  # compiled once, here: the processes load what is kept
-            each.compile()
+        if patterns is not None:  # compiled once, here: the processes load what is kept
+            patterns.compile()
         from logtriage.mining.processes import in_processes
 
         in_processes(count, root, sources, parts, rules, told, enough, joined)

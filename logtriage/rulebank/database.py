@@ -13,7 +13,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,33 +95,49 @@ def is_loud(rule: Rule) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Databases:
+class Patterns:
     """The same rules for blurs and for lines as they stand."""
 
     blurs: PatternDatabase
     lines: PatternDatabase
 
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Causes and symptoms; and what marks progress and is neither.
+
+    The product's own rules stand apart from further ones, so that one more rule of somebody's own costs no
+    compiling of all the others (some seconds, unless it was done before).
+    """
+
+    loud: tuple[Patterns, ...]
+    progress: tuple[Patterns, ...]
+
     def compile(self) -> None:
         """Make them ready, and keep them for other processes."""
-        for database in (self.blurs, self.lines):
-            _ = database.compiled
+        for each in (*self.loud, *self.progress):
+            for database in (each.blurs, each.lines):
+                _ = database.compiled
 
 
-def databases(bank: Bank) -> tuple[Databases, ...]:
-    """The causes and symptoms of the bank: none without the package `hyperscan`.
+def is_progress(rule: Rule) -> bool:
+    """Whether a rule only marks how far something came."""
+    return rule.marks is not None and not is_loud(rule)
 
-    One pair for the product's own rules (each some seconds, unless it was compiled before) and one for
-    further rules, so that one more rule of somebody's own costs no compiling of all the others.
-    """
+
+def databases(bank: Bank) -> Databases | None:
+    """The patterns of a bank; None without the package `hyperscan`."""
     if importlib.util.find_spec("hyperscan") is None:
-        return ()
+        return None
     own, further = bank.rules[: len(bank.rules) - bank.further], bank.rules[len(bank.rules) - bank.further :]
-    parts = {
-        name: [rule for rule in rules if is_loud(rule)]
-        for name, rules in (("patterns", own), ("further", further))
-    }
-    return tuple(
-        Databases(PatternDatabase(f"blurred_{name}", rules, on_blurs=True), PatternDatabase(name, rules))
-        for name, rules in parts.items()
-        if rules
-    )
+
+    def patterns(name: str, asked: Callable[[Rule], bool]) -> tuple[Patterns, ...]:
+        parts = ((name, own), (f"further_{name}", further))
+        chosen = [(part, [rule for rule in rules if asked(rule)]) for part, rules in parts]
+        return tuple(
+            Patterns(PatternDatabase(f"blurred_{part}", rules, on_blurs=True), PatternDatabase(part, rules))
+            for part, rules in chosen
+            if rules
+        )
+
+    return Databases(patterns("patterns", is_loud), patterns("progress", is_progress))
