@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
 import time
 from typing import Any
 
@@ -13,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from logtriage.agent.addressed import is_addressed
 from logtriage.agent.answer import Citation
+from logtriage.agent.deadline import answered_until
 from logtriage.agent.desk import Desk, normal
 from logtriage.agent.evidence_file import evidence_file
 from logtriage.agent.grounding import Void, cited_lines, sentence
@@ -52,21 +51,8 @@ def ask_about_job(desk: Desk, question: str, settings: Settings) -> Reply | None
         return None
     until = time.monotonic() + settings.llm_seconds
     messages = _messages(desk, question, settings)
-    said: list[_Said] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            said.append(asyncio.run(_asked(messages, settings, until)))
-        except Exception:  # whatever the endpoint does, there is then no answer
-            said.clear()
-        finally:
-            done.set()
-
-    # A thread of its own: a name look-up that hangs cannot be cancelled, only left behind.
-    threading.Thread(target=run, name="job question", daemon=True).start()
-    done.wait(max(0.0, until - time.monotonic()))
-    return _checked(said[0], desk) if said else None
+    said = answered_until(until, lambda: _asked(messages, settings, until))
+    return _checked(said, desk) if said is not None else None
 
 
 def _messages(desk: Desk, question: str, settings: Settings) -> tuple[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from logtriage.agent.addressed import is_addressed
+from logtriage.agent.deadline import answered_until
 from logtriage.agent.prompts import load_prompt
 from logtriage.agent.routine import LEAST_COUNT, is_error_like
 from logtriage.agent.tokens import counter
@@ -45,21 +45,10 @@ def routine_templates(
     Empty where the endpoint does not answer by `until` (of time.monotonic).
     """
     shown, text = _listed(candidates(rows), redaction, settings)
-    ballots: list[frozenset[int]] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            ballots.extend(asyncio.run(_ask(text, settings, until)))
-        except Exception:  # whatever the endpoint does, there are then no proposals
-            ballots.clear()
-        finally:
-            done.set()
-
-    if shown:
-        threading.Thread(target=run, name="log agent", daemon=True).start()
-        done.wait(max(0.0, until - time.monotonic()))
-    return agreed(shown, list(ballots), settings.llm_votes)
+    if not shown:
+        return frozenset()
+    ballots = answered_until(until, lambda: _ask(text, settings, until))
+    return agreed(shown, ballots or (), settings.llm_votes)
 
 
 def agreed(shown: Sequence[TemplateRow], ballots: Sequence[Iterable[int]], asked: int) -> frozenset[str]:

@@ -22,7 +22,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from logtriage.apps.slack import modal, notices
 from logtriage.apps.slack.access import Access
-from logtriage.apps.slack.conversation import Desk, answer, is_for_the_bot
+from logtriage.apps.slack.conversation import Office, answer, is_for_the_bot
 from logtriage.apps.slack.incoming import Press, Question, message_id, press_of, question_of, written
 from logtriage.apps.slack.journal import Delivery, Journal
 from logtriage.apps.slack.report_file import upload_report
@@ -50,7 +50,7 @@ class Bot:
         self.settings, self.journal, self.client, self.user = settings, journal, client, user
         self.triages = Triages(settings)
         access = Access(settings, client)
-        self.desk = Desk(settings, journal, access, configured_sources(settings), self.triages)
+        self.office = Office(settings, journal, access, configured_sources(settings), self.triages)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take_on(self, kind: str, delivery_id: str, work: Question | Press) -> None:
@@ -103,20 +103,20 @@ class Bot:
 
     async def _answer(self, delivery: Delivery, speaker: Speaker) -> None:
         if delivery.kind == "question":
-            await answer(self.desk, Question(**delivery.payload), speaker)
+            await answer(self.office, Question(**delivery.payload), speaker)
         elif delivery.kind == "word":
-            await take(self.desk, Press(**delivery.payload), speaker)
+            await take(self.office, Press(**delivery.payload), speaker)
         else:
             await self._report(Press(**delivery.payload), speaker)
 
     async def _report(self, press: Press, speaker: Speaker) -> None:
-        if not await self.desk.access.may_ask(press.user, press.channel, is_direct=press.is_direct):
+        if not await self.office.access.may_ask(press.user, press.channel, is_direct=press.is_direct):
             await speaker.whisper(notices.may_not_ask())
             return
         try:
             kept = kept_verdict(press.verdict, self.settings.data_dir)
         except KeyError:
-            await speaker.say(plain("That verdict is not kept any more. Ask for the job again."))
+            await speaker.say(notices.gone())
             return
         await upload_report(speaker, await asyncio.to_thread(redacted, kept.verdict))
 
@@ -125,14 +125,14 @@ class Bot:
         place = Place(press.channel, press.user, press.root, press.reply_url)
         speaker = Speaker(self.client, self.journal, "", place)
         try:
-            if not await self.desk.access.may_confirm(press.user, press.channel, is_direct=press.is_direct):
+            if not await self.office.access.may_confirm(press.user, press.channel, is_direct=press.is_direct):
                 await speaker.whisper(notices.may_not_confirm())
                 return
             kept = kept_verdict(press.verdict, self.settings.data_dir)
             view = modal.correction_view(await asyncio.to_thread(redacted, kept.verdict), press)
             await self.client.views_open(trigger_id=trigger, view=view)
         except KeyError:
-            await speaker.say(plain("That verdict is not kept any more. Ask for the job again."))
+            await speaker.say(notices.gone())
         except SlackApiError:
             _log.exception("the modal could not be opened")
             await speaker.whisper(plain("The form could not be opened in time. Press the button again."))

@@ -43,13 +43,13 @@ MOST_FOUND = 50  # jobs that one word may mean
 _STUCK = re.compile(
     r"(?i)\b(?:stuck|hang\w*|hung|slow\w*|stall\w*|so far|anyway|right now|frozen|not moving)\b"
 )
-_NEWEST = re.compile(r"(?i)\b(?:last|latest|newest|most recent)\b")
+_NEWEST = re.compile(r"(?i)\b(?:last|latest|newest|most recent)\s+(?:\w+\s+)?(?:jobs?|runs?|one|training)\b")
 _REPORT = re.compile(r"(?i)\b(?:full|whole|html|complete) report\b|^\W*report\W*$")
 _HELP = re.compile(r"(?i)^\W*(?:help|what can (?:i|you) \w+.*|usage|hello|hi|hey)?\W*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Office:
     """What questions are answered with."""
 
     settings: Settings
@@ -67,38 +67,40 @@ def is_for_the_bot(question: Question, journal: Journal) -> bool:
     return bool(known) and bool(asked(question.text)) and not question.text.lstrip().startswith("@")
 
 
-async def answer(desk: Desk, question: Question, speaker: Speaker) -> None:
+async def answer(office: Office, question: Question, speaker: Speaker) -> None:
     """Answer one question; whatever is wrong with it or its job is an answer too."""
-    if not await desk.access.may_ask(question.user, question.channel, is_direct=question.is_direct):
+    if not await office.access.may_ask(question.user, question.channel, is_direct=question.is_direct):
         if question.is_named:
             await speaker.whisper(notices.may_not_ask())
         return
-    topic = _topic(desk, question)
-    named = [] if question.job else subjects(question.text, is_first=topic is None)
-    if question.is_command and not named and question.text:
-        named = [Subject(question.text, True)]
-    for each in named:
-        if each.word.startswith("v-") and desk.journal.gave(each.word):
-            topic, named = Topic(each.word, ""), []
-            break
-    if question.job:
-        named = [Subject(question.text, True)]
-    found = await _found(desk, named)
-    kinds = asked(question.text)
+    topic = _topic(office, question)
+    named = _named(question, is_first=topic is None)
+    given = next((each.word for each in named if office.journal.gave(each.word)), "")
+    if given:
+        topic, named = Topic(given, ""), []
+    found = await _found(office, named)
     if found is not None and found.jobs:
-        await _about_jobs(desk, question, found, speaker)
-    elif found is not None and (topic is None or not kinds or found.is_sure):
+        await _about_jobs(office, question, found, speaker)
+    elif found is not None and (topic is None or found.is_sure or not asked(question.text)):
         await speaker.say(notices.unknown_job(found.word, found.answer))
     elif topic is not None:
-        await _follow_up(desk, question, topic, speaker)
+        await _follow_up(office, question, topic, speaker)
     else:
         await speaker.say(notices.which_job())
 
 
-def _topic(desk: Desk, question: Question) -> Topic | None:
-    own = desk.journal.topic(question.channel, question.thread) if question.thread else None
+def _named(question: Question, *, is_first: bool) -> list[Subject]:
+    """The words that may name the job: after a pick, or in a command of a few words, all of them together."""
+    whole = [Subject(question.text, True)] if question.text else []
+    if question.job:
+        return whole
+    return subjects(question.text, is_first=is_first) or (whole if question.is_command else [])
+
+
+def _topic(office: Office, question: Question) -> Topic | None:
+    own = office.journal.topic(question.channel, question.thread) if question.thread else None
     if own is None and question.is_direct and not question.is_command:
-        return desk.journal.topic(question.channel, "")
+        return office.journal.topic(question.channel, "")
     return own
 
 
@@ -115,11 +117,11 @@ class _Lookup:
         return self.answer.jobs
 
 
-async def _found(desk: Desk, named: list[Subject]) -> _Lookup | None:
+async def _found(office: Office, named: list[Subject]) -> _Lookup | None:
     """The first word that names a job; else what was said of the first word."""
     first: _Lookup | None = None
     for each in named:
-        told = await asyncio.to_thread(find_jobs, each.word, desk.sources, MOST_FOUND)
+        told = await asyncio.to_thread(find_jobs, each.word, office.sources, MOST_FOUND)
         lookup = _Lookup(each.word, each.is_sure, told)
         if told.jobs:
             return lookup
@@ -127,7 +129,7 @@ async def _found(desk: Desk, named: list[Subject]) -> _Lookup | None:
     return first
 
 
-async def _about_jobs(desk: Desk, question: Question, found: _Lookup, speaker: Speaker) -> None:
+async def _about_jobs(office: Office, question: Question, found: _Lookup, speaker: Speaker) -> None:
     jobs = found.jobs
     if question.job:
         jobs = tuple(job for job in jobs if notices.job_key(job) == question.job)
@@ -144,12 +146,12 @@ async def _about_jobs(desk: Desk, question: Question, found: _Lookup, speaker: S
     if job.is_running and not question.is_running_too and not _STUCK.search(question.text):
         await speaker.say(notices.still_running(job, found.word))
         return
-    await _about_job(desk, question, job, speaker)
+    await _about_job(office, question, job, speaker)
 
 
-async def _about_job(desk: Desk, question: Question, job: KnownJob, speaker: Speaker) -> None:
+async def _about_job(office: Office, question: Question, job: KnownJob, speaker: Speaker) -> None:
     try:
-        ticket = desk.triages.of_job(job)
+        ticket = office.triages.of_job(job)
         judged = await _awaited(ticket, job, speaker)
     except TooMany as full:
         await speaker.say(plain(f"{str(full)[0].upper()}{str(full)[1:]}."))
@@ -160,18 +162,18 @@ async def _about_job(desk: Desk, question: Question, job: KnownJob, speaker: Spe
     except Lost as fault:
         await speaker.say(notices.lost(job, str(fault)))
         return
-    wants_model = _wants_model(judged.verdict, desk.settings)
+    wants_model = _wants_model(judged.verdict, office.settings)
     note = (
         "A language model is being asked; this message will be edited with its verdict."
         if wants_model
         else ""
     )
-    await _show(desk, question, job, judged, note, speaker)
+    await _show(office, question, job, judged, note, speaker)
     if wants_model:
         with contextlib.suppress(TooMany, NothingReadable, Lost):
-            again = await asyncio.shield(desk.triages.with_model(judged.paths).result)
+            again = await asyncio.shield(office.triages.with_model(judged.paths).result)
             judged = replace(again, missed=judged.missed)
-        await _show(desk, question, job, judged, "", speaker)
+        await _show(office, question, job, judged, "", speaker)
 
 
 async def _awaited(ticket: Ticket, job: KnownJob, speaker: Speaker) -> Judged:
@@ -194,35 +196,35 @@ def _wants_model(verdict: Verdict, settings: Settings) -> bool:
 
 
 async def _show(
-    desk: Desk, question: Question, job: KnownJob, judged: Judged, note: str, speaker: Speaker
+    office: Office, question: Question, job: KnownJob, judged: Judged, note: str, speaker: Speaker
 ) -> None:
     topic = Topic(judged.verdict.id, job.id)
     if question.root or question.is_direct:
-        desk.journal.remember(question.channel, question.root, topic)
+        office.journal.remember(question.channel, question.root, topic)
     verdict = await asyncio.to_thread(redacted, judged.verdict)
     small = " ".join(filter(None, (notices.missed(judged.missed), note)))
-    head = await _head(desk, question, verdict, judged.verdict)
+    head = await _head(office, question, verdict, judged.verdict)
     posted = await speaker.say(verdict_message(verdict, small, head))
     if posted:
-        desk.journal.remember(question.channel, posted, topic)  # for replies to the message itself
+        office.journal.remember(question.channel, posted, topic)  # for replies to the message itself
 
 
-async def _head(desk: Desk, question: Question, verdict: Verdict, raw: Verdict) -> list[Block]:
+async def _head(office: Office, question: Question, verdict: Verdict, raw: Verdict) -> list[Block]:
     """The reply to what was asked besides the cause, before the verdict."""
     kinds = [kind for kind in asked(question.text) if kind is not Kind.CAUSE]
     if not kinds or question.job:
         return []
-    reply = await _reply(desk, question.text, verdict, raw, kinds)
+    reply = await _reply(office, question.text, verdict, raw, kinds)
     return list(_shown(replace(reply, lines=())).blocks) if reply else []
 
 
 async def _reply(
-    desk: Desk, text: str, verdict: Verdict, raw: Verdict, kinds: Sequence[Kind] = ()
+    office: Office, text: str, verdict: Verdict, raw: Verdict, kinds: Sequence[Kind] = ()
 ) -> Reply | None:
     """The reply from a redacted verdict; earlier jobs are compared with the verdict as it was."""
 
     def reply() -> Reply | None:
-        return reply_to(text, verdict, lambda: precedents_of(raw, desk.settings), kinds)
+        return reply_to(text, verdict, lambda: precedents_of(raw, office.settings), kinds)
 
     return await asyncio.to_thread(reply)
 
@@ -232,15 +234,12 @@ def _shown(reply: Reply) -> Message:
     return answer_message(reply.text, lines)
 
 
-async def _follow_up(desk: Desk, question: Question, topic: Topic, speaker: Speaker) -> None:
+async def _follow_up(office: Office, question: Question, topic: Topic, speaker: Speaker) -> None:
     """A question about the job of the thread, answered from the verdict that was given there."""
     try:
-        kept = kept_verdict(topic.verdict, desk.settings.data_dir)
+        kept = kept_verdict(topic.verdict, office.settings.data_dir)
     except KeyError:
-        again = f" (it was job {topic.job})" if topic.job else ""
-        await speaker.say(
-            plain(f"The verdict of this thread is not kept any more{again}. Ask for the job again.")
-        )
+        await speaker.say(notices.gone(topic.job))
         return
     verdict = await asyncio.to_thread(redacted, kept.verdict)
     if _REPORT.search(question.text):
@@ -252,9 +251,9 @@ async def _follow_up(desk: Desk, question: Question, topic: Topic, speaker: Spea
     if _HELP.match(question.text):
         await speaker.say(plain(what_can_be_asked()))
         return
-    reply = await _reply(desk, question.text, verdict, kept.verdict)
+    reply = await _reply(office, question.text, verdict, kept.verdict)
     if reply is None:
-        reply = await _by_model(desk, question, kept.paths, speaker)
+        reply = await _by_model(office, question, kept.paths, speaker)
     if reply is None:
         await speaker.say(notices.not_understood())
         return
@@ -266,13 +265,15 @@ async def _follow_up(desk: Desk, question: Question, topic: Topic, speaker: Spea
     )
 
 
-async def _by_model(desk: Desk, question: Question, paths: tuple[str, ...], speaker: Speaker) -> Reply | None:
+async def _by_model(
+    office: Office, question: Question, paths: tuple[str, ...], speaker: Speaker
+) -> Reply | None:
     """What a model says to a question of no known kind, where one is configured and its lines bear it out."""
-    settings = desk.settings
+    settings = office.settings
     if settings.llm == "never" or unavailable(settings) or not question.text:
         return None
     await speaker.say(plain("The verdict does not say that; a language model is being asked…"))
     try:
-        return await desk.triages.of_question(paths, question.text)
+        return await office.triages.of_question(paths, question.text)
     except (TooMany, NothingReadable, Lost, ImportError):
         return None

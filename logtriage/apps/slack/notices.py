@@ -45,6 +45,11 @@ def may_not_confirm() -> Message:
     return plain("You may not confirm or correct verdicts (slack_confirm_users, _groups in logtriage.toml).")
 
 
+def gone(job: str = "") -> Message:
+    of = f" of job {visible(job, 100)}" if job else ""
+    return plain(f"That verdict{of} is not kept any more. Ask for the job again.")
+
+
 def unknown_job(asked: str, found: Found) -> Message:
     """No source knows it: why, and what may have been meant."""
     if found.refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logtriage.apps.lessons import outcome, teach
 from logtriage.apps.slack import notices
-from logtriage.apps.slack.conversation import Desk
+from logtriage.apps.slack.conversation import Office
 from logtriage.apps.slack.incoming import Press
 from logtriage.apps.slack.speech import Speaker
 from logtriage.apps.slack.triages import Lost
@@ -19,15 +19,15 @@ from logtriage.report.visible import visible
 from logtriage.settings import Settings
 
 
-async def take(desk: Desk, press: Press, speaker: Speaker) -> None:
+async def take(office: Office, press: Press, speaker: Speaker) -> None:
     """Take a confirmation or correction; who may not make one is told so."""
-    if not await desk.access.may_confirm(press.user, press.channel, is_direct=press.is_direct):
+    if not await office.access.may_confirm(press.user, press.channel, is_direct=press.is_direct):
         await speaker.whisper(notices.may_not_confirm())
         return
     try:
-        said, learned = await desk.triages.lesson(taught, press, desk.settings)
+        said, learned = await office.triages.lesson(taught, press, office.settings)
     except KeyError:
-        await speaker.say(plain("That verdict is not kept any more. Ask for the job again, then confirm it."))
+        await speaker.say(notices.gone())
         return
     except EvidenceFault as fault:
         shown = visible(Redaction().redact(str(fault)), 500)
