@@ -57,6 +57,16 @@ LAYOUTS = [
         {"job-1": ["job-1"]},
         id="process numbers are no jobs, a folder without logs is none",
     ),
+    pytest.param(
+        ["exp/slurm-100.out", "exp/slurm-101.out", "exp/logs/rank0.log"],
+        {"exp": ["exp"]},
+        id="a folder whose job was queued twice",
+    ),
+    pytest.param(
+        ["ann/notes.txt", "ann/config.json", "ann/a-4812/rank0.log", "ann/b-4813/rank0.log"],
+        {"ann/a-4812": ["ann/a-4812"], "ann/b-4813": ["ann/b-4813"]},
+        id="notes beside jobs",
+    ),
 ]  # fmt: skip
 
 

@@ -20,16 +20,19 @@ SOURCE = "below"  # the name of this source: jobs below the folder that was aske
 DEEPEST = 8  # folders between the root and a job
 
 _LOG_NAME = re.compile(
-    r"(?i)\.(?:log|out|err|txt|jsonl?|stdout|stderr|dmesg|output|console|trace|journal)"
+    r"(?i)\.(?:log|out|err|jsonl|stdout|stderr|dmesg|output|console|trace|journal)"
     r"(?:[-._]\d{1,14})?(?:\.(?:gz|zst|xz|bz2|zip))?$"
     r"|\.(?:tar|tgz|tar\.\w{2,3}|tbz2?|txz|zip)$|\.log[-._][\w.-]{1,40}$"
-    r"|^[^.]+(?:\.(?:gz|zst|xz|bz2))?$"  # no ending at all: rank_0, dmesg, stdout
+)
+# What may be a log or something that lies beside jobs: notes.txt; rank_0, dmesg, stdout; trace_rank_0.json.
+_DOUBTFUL = re.compile(
+    r"(?i)(?:\.txt(?:[-._]\d{1,14})?|^[^.]+|(?:rank|trace|dump)[^.]{0,80}\.json)(?:\.(?:gz|zst|xz|bz2))?$"
 )
 _NO_LOG = re.compile(r"(?i)^(?:readme|licen[cs]e|notice|makefile|dockerfile|requirements|changelog|todo)\b")
 # Folders inside a job, none of them a job: what holds its ranks, streams, machines and pods.
 _INNER = re.compile(
     r"(?i)^(?:logs?|outputs?|std(?:out|err|io)|ranks?|nodes?|hosts?|workers?|pods?|sys(?:tem)?|kernel|dmesg|console"
-    r"|launcher|torchelastic|nccl|flight[-_]?recorder|stacks?|scheduler|slurm|k8s|kubernetes|events|attempts?)$"
+    r"|launcher|torchelastic|nccl|dumps?|flight[-_]?recorder|stacks?|scheduler|slurm|k8s|kubernetes|events|attempts?)$"
 )
 _CONTAINER = re.compile(r"(?i)^(?:logs?|outputs?|results|runs|jobs|experiments)$")
 # A number in a file's name is a job's id where the name says so, where it begins the name (4812.out,
@@ -56,6 +59,7 @@ class Listing:
 class _Folder:
     path: str
     logs: tuple[str, ...]  # names of files that may be logs
+    are_sure: bool  # some of them can hardly be anything else
     folders: tuple[str, ...]
 
 
@@ -72,44 +76,46 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
 
 
 def _listed(path: str) -> _Folder:
-    logs, folders = [], []
+    logs, folders, are_sure = [], [], False
     with os.scandir(path) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
-            elif entry.is_file() and _LOG_NAME.search(entry.name) and not _NO_LOG.match(entry.name):
-                logs.append(entry.name)
-    return _Folder(path, tuple(sorted(logs)), tuple(sorted(folders)))
+            elif entry.is_file() and not _NO_LOG.match(entry.name):
+                if is_sure := _LOG_NAME.search(entry.name) is not None:
+                    are_sure = True
+                if is_sure or _DOUBTFUL.search(entry.name):
+                    logs.append(entry.name)
+    return _Folder(path, tuple(sorted(logs)), are_sure, tuple(sorted(folders)))
 
 
 def _jobs(folder: _Folder, root: str, depth: int, loose: list[str]) -> Iterator[KnownJob]:
     """The jobs in a folder; until the first one is told apart, `folder` is as good a root as the root."""
+    inner = [name for name in folder.folders if _is_inner(name, folder.folders)]
+    others = [name for name in folder.folders if name not in inner]
     groups = _by_job(folder.logs)
-    others: Sequence[str] = folder.folders
-    if len(groups) > 1:
+    if len(groups) > 1 and (not depth or (not inner and sum(map(len, groups.values())) == len(folder.logs))):
         for job_id, names in groups.items():
             mine = [name for name in others if job_id in re.findall(r"\d+(?:_\d+)?", name)]
             others = [name for name in others if name not in mine]
             yield _job(folder.path, root, job_id, [*names, *mine])
-        inner = [name for name in others if _is_inner(name, others)]  # of which of the jobs nobody can say
-        others = [name for name in others if name not in inner]
         taken = {name for names in groups.values() for name in names}
-        left = [name for name in (*folder.logs, *inner) if name not in taken]
+        left = [name for name in (*folder.logs, *inner) if name not in taken]  # of which job nobody can say
         loose += [_shown(f"{folder.path}/{name}", root) for name in left]
-    elif folder.logs and (depth or not [name for name in others if not _is_inner(name, others)]):
-        yield _job(folder.path, root)
-        return
     elif folder.logs:
+        # Logs beside other folders: at the root these are the jobs, below it they belong to the same job.
+        if not others or (depth and (folder.are_sure or not _holds_logs(folder, depth))):
+            yield _job(folder.path, root)
+            return
         loose += [_shown(f"{folder.path}/{name}", root) for name in folder.logs]
-    elif depth and others and any(_is_inner(name, others) for name in others):
+    elif inner and (depth or (len(inner) > 1 and not others)):
         if _holds_logs(folder, depth):
             yield _job(folder.path, root)
         return
-    elif not depth and len(others) > 1 and all(_is_inner(name, others) for name in others):
-        yield _job(folder.path, root)
-        return
+    else:
+        others = list(folder.folders)
     if depth < DEEPEST:
         for name in others:
             try:

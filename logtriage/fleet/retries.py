@@ -13,6 +13,7 @@ from logtriage.fleet.jobs import HOUR, TriagedJob, duration, is_failure
 from logtriage.mining.masks import mask
 
 LONGEST_PAUSE = 86_400.0  # seconds between the end of a run and the start of its retry
+OVERLAP = 120.0  # seconds that the last words of a run may come after the first ones of its retry
 # Names whose number alone tells one job from another.
 _GENERIC = {"", "id", "job", "jobid", "run", "slurm", "train", "exp", "experiment", "test", "logs", "output"}
 
@@ -61,7 +62,7 @@ def _kinship(job: TriagedJob) -> str:
 def _in_a_row(members: Sequence[TriagedJob]) -> Iterable[list[TriagedJob]]:
     runs: list[TriagedJob] = []
     for job in sorted(members, key=lambda each: (each.started or 0.0, each.key)):
-        if runs and not 0 <= (job.started or 0.0) - (runs[-1].ended or 0.0) <= LONGEST_PAUSE:
+        if runs and not -OVERLAP <= (job.started or 0.0) - (runs[-1].ended or 0.0) <= LONGEST_PAUSE:
             yield runs
             runs = []
         runs.append(job)
