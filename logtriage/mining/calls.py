@@ -32,9 +32,11 @@ MANY_BLURS = 2_000  # new ones in a piece: it is sooner looked through line by l
 MOST_ENDS = 20_000  # ends of matches taken from a database in one go; more are a storm
 STORM = 64  # lines of one blur that make it a storm, when there are too many ends
 
-# What makes a line's text another one than stands in the file: JSON, escapes, control characters, and
-# letters of more than one byte, which patterns over bytes count otherwise.
-_OTHERWISE = re.compile(rb'\{"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]|#000\[|\^\[\[')
+# Signs for which a line's text is another one than stands in the file: control characters, and letters of
+# more than one byte, which patterns over bytes count otherwise.
+_SPECIAL = bytes(
+    1 if code > 0x7E or (code < 0x20 and chr(code) not in "\t\n\r") else ord(" ") for code in range(256)
+)
 
 
 # JSON whose parts cannot be told from its blur: signs as numbers, texts that are joined from inner objects.
@@ -111,10 +113,10 @@ class Calls:
             return self._by_keywords(lines, lines.by_code(range(len(lines))))
         patterns = self._databases.loud
         suspects, unasked = _suspects(lines, patterns, self._suspect)
-        otherwise = {code for code in suspects if _OTHERWISE.search(lines.kinds[code].blur)}
+        otherwise = {code for code in suspects if _is_otherwise(lines.kinds[code].blur)}
         if lines.rare:
-            if _OTHERWISE.search(blur(lines.data)):
-                otherwise.update(code for code in lines.rare if _OTHERWISE.search(blur(lines.line(code))))
+            if _is_otherwise(blur(lines.data)):
+                otherwise.update(code for code in lines.rare if _is_otherwise(blur(lines.line(code))))
             unasked.update(code for code in lines.rare if code not in otherwise)
         found = self._by_keywords(lines, lines.by_code(lines.of_codes(otherwise)))
         if plain_ones := (suspects - otherwise) | unasked:
@@ -196,7 +198,7 @@ def _suspects(
             suspects.add(code)
     unasked: set[int] = set()
     if len(new) > MANY_BLURS:
-        unasked = {code for code, each in new.items() if not _OTHERWISE.search(each)}
+        unasked = {code for code, each in new.items() if not _is_otherwise(each)}
         new = {code: each for code, each in new.items() if code not in unasked}
     if not new:
         return suspects, unasked
@@ -239,9 +241,16 @@ def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase
     return stormy
 
 
+def _is_otherwise(blurred: bytes) -> bool:
+    """Whether the text of a line, or of any of many, may be another one than stands in the file."""
+    # JSON, and escapes as some programs show them.
+    shown = b'{"' in blurred or b"#000[" in blurred or b"^[[" in blurred
+    return shown or b"\x01" in blurred.translate(_SPECIAL)
+
+
 def _on_lines(blurred: bytes) -> bytes:
     """The parts of a line that rules match on, as far as its blur tells them, each on a line of its own."""
-    if not _OTHERWISE.search(blurred):
+    if not _is_otherwise(blurred):
         return blurred.replace(b"\r", b"\n")
     text = plain(blurred)
     parts = segments(text)

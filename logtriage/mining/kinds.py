@@ -18,7 +18,7 @@ from logtriage.rulebank.blur import blur
 _DIGITS = b"0123456789"
 SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its digits takes its place
 KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at its head
-MOST_KINDS = 8_192  # of a piece that are told apart: the commonest, and of them the first
+MOST_KINDS = 4_096  # of a piece that are told apart: the commonest, and of them the first
 FEW_INDICES = 64  # are sooner sorted by hand
 ARROW_PAYS = 1 << 20  # bytes; below this, importing numpy and pyarrow costs more than it saves
 

@@ -22,7 +22,7 @@ KEPT_FIRST = 256  # places kept of one rule with the same captures: enough for o
 KEPT_LAST = 64
 STEPS_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a file are matched …
 STEPS_LAST = 64  # … and the last, enough for one of each rank
-KEYS_BYTES = 48 << 20  # what the distinct shapes of one file may take; later new ones are counted as left out
+KEYS_BYTES = 24 << 20  # what the distinct shapes of one file may take; later new ones are counted as left out
 _EACH_KEY = 300  # what a shape takes beside its own bytes and its sample's
 MOST_CAPTURES = 4_000  # different captures of one rule that are told apart in a file
 
