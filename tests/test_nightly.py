@@ -107,12 +107,12 @@ def test_a_night_killed_half_way_gives_the_same_digest(first: Night, tmp_path: P
         env={**os.environ, "LOGTRIAGE_DATA_DIR": str(tmp_path / "data")},
         stderr=subprocess.DEVNULL,
     )
-    while _triaged(tmp_path / "data") < 3:
+    while triaged_jobs(tmp_path / "data") < 3:
         assert process.poll() is None
         time.sleep(0.02)
     process.kill()
     process.wait()
-    done = _triaged(tmp_path / "data")
+    done = triaged_jobs(tmp_path / "data")
     assert 3 <= done < 10
     assert not (tmp_path / "out" / "digest.md").exists()
     again = night(first.root, tmp_path / "data", "--output", tmp_path / "out")
@@ -120,7 +120,8 @@ def test_a_night_killed_half_way_gives_the_same_digest(first: Night, tmp_path: P
     assert site(tmp_path / "out") == site(first.out)
 
 
-def _triaged(data: Path) -> int:
+def triaged_jobs(data: Path) -> int:
+    """How many jobs a night has done so far."""
     try:
         with sqlite3.connect(f"file:{data / 'ledger.sqlite3'}?mode=ro", uri=True) as store:
             return int(store.execute("select count(*) from nightly_jobs").fetchone()[0])

@@ -1,19 +1,21 @@
-"""A night on a real Dask cluster: the same verdicts as here, also when a worker dies in the middle."""
+"""A night on a real Dask cluster: the same digest as here, also when a worker dies in the middle."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fleet_jobs import write_job
+from test_nightly import night, site, triaged_jobs
 
 from logtriage.fleet.cluster import ClusterFault, triaged_on
 from logtriage.fleet.supervision import Limits, Outcome, Task, Worker
-from logtriage.fleet.workers import triaged_here
 from logtriage.mining.survey import PARALLEL_BYTES
 
 distributed = pytest.importorskip("distributed")
@@ -27,23 +29,29 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {**outcome.verdict, "timing": None}
 
 
-def test_a_cluster_whose_worker_dies_gives_the_same_verdicts(tmp_path: Path) -> None:
-    tasks = []
+def test_a_night_on_a_cluster_whose_worker_dies_gives_the_same_digest(tmp_path: Path) -> None:
     for number, fault in enumerate(("ecc", "key", "none", "ecc", "quiet", "key", "none", "ecc")):
-        folder = write_job(tmp_path, f"job-{number}", fault)
-        tasks.append(Task(folder.name, (str(folder),), number))
-    here = {task.key: document(outcome) for task, outcome in triaged_here(tasks, LIMITS, 2)}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        triaged_on(cluster.scheduler_address, LIMITS) as triage,
-    ):
-        there = {}
-        for task, outcome in triage(tasks):
-            if not there:
-                victim = next(iter(cluster.workers.values()))
-                os.kill(victim.pid, signal.SIGKILL)
-            there[task.key] = document(outcome)
-    assert there == here
+        write_job(tmp_path / "logs", f"job-{number}", fault)
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert night(tmp_path / "logs", tmp_path / "data", "--output", here).returncode == 0
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        victim = next(iter(cluster.workers.values()))
+        killer = threading.Thread(target=_kill_once_begun, args=(victim.pid, tmp_path / "other"))
+        killer.start()
+        options = ("--engine", cluster.scheduler_address, "--output", there)
+        ran = night(tmp_path / "logs", tmp_path / "other", *options)
+        killer.join()
+    assert ran.returncode == 0, ran.stderr
+    assert "8 jobs were read, 8 are in the digest" in ran.stderr
+    assert site(there) == site(here)
+
+
+def _kill_once_begun(worker: int, data: Path) -> None:
+    """Kill a worker of the cluster when the first job of a night is done."""
+    deadline = time.monotonic() + 60
+    while not triaged_jobs(data) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(worker, signal.SIGKILL)
 
 
 def test_a_scheduler_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
