@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scenes import bank_read_once, clock, judged, steps, traceback
+from scenes import bank_read_once, clock, judged, reading, steps, traceback
 
+from logtriage.localize.headings import Headings, headings
 from logtriage.localize.rosters import Roster, expanded, in_blocks
 
 IMPORT = "ModuleNotFoundError: No module named 'einops'"
@@ -120,6 +121,25 @@ JOBS: dict[str, tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]] = {
         (1,),
         ("vx-31",),
     ),
+    "labels of host and rank": (
+        {
+            "run.out": "".join(
+                f"[nq{5 + r // 2:03d}:{r}]: step {n} loss 2.1\n" for n in range(1, 9) for r in range(4)
+            )
+            + behind("[nq006:3]:", traceback(IMPORT)),
+        },
+        (3,),
+        ("nq006",),
+    ),
+    "whom a detector of stragglers names, not who prints it": (
+        {
+            "rank0.log": behind("[rank0]: ", steps(20))
+            + "STRAGGLER DETECTION WARNING: Some GPUs have worse relative performance. Affected ranks: "
+            "{StragglerId(rank=13, node='pl-17')}\n" + behind("[rank0]: ", steps(20, first=21))
+        },
+        (13,),
+        ("pl-17",),
+    ),
     "a container that did not start on the host of its tasks": (
         {
             "slurm-9.out": "".join(
@@ -175,3 +195,32 @@ def test_blocks_never_contradict_what_is_known(hosts: int, size: int, data: st.D
 
 def test_two_of_four_hosts_are_not_taken_for_all() -> None:
     assert in_blocks({0: "a", 16: "c"}, Roster(), 32, 16) == {}
+
+
+SMI = "    Clocks Event Reasons\n        HW Thermal Slowdown               : {}\n"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "=== tw{}-gpu 2026-01-31 08:00:00",
+        "##### tw{}-gpu #####",
+        "tw{}-gpu | CHANGED | rc=0 >>",
+        "$ ssh tw{}-gpu nvidia-smi -q",
+        "[root@tw{}-gpu ~]# nvidia-smi -q",
+        "----------------\ntw{}-gpu\n----------------",
+    ],
+)
+def test_what_stands_below_a_hosts_heading_is_that_hosts(tmp_path: Path, heading: str) -> None:
+    said = "".join(
+        f"{heading.format(at)}\n==============NVSMI LOG==============\n"
+        f"{SMI.format('Active' if at == 2 else 'Not Active')}"
+        for at in (1, 2, 3)
+    )
+    body = judged(tmp_path, {"train.log": steps(20), "nvidia-smi-q.txt": said}).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("gpu.thermal_power", ("tw2-gpu",))
+
+
+def test_headings_of_stages_name_no_host() -> None:
+    lines = reading("a.log", "=== stage2 ===\nx\n=== epoch3 ===\ny\n--- a/train2.py\n=== fp16 ===\n").lines
+    assert headings(lines, (), of_job=True) == Headings()

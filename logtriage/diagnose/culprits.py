@@ -60,7 +60,7 @@ def blame(
     if root.failure_type == "network.infiniband":  # the port that fails, before the peers that notice
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
-    hosts = _hosts(kernel or members, topology)
+    hosts = _hosts(kernel, topology) or _hosts(members, topology)
     if root.failure_type == "network.infiniband" and hosts:  # others complain of their peer there
         ranks = shown = _first_ranks(each for each in members if each.host in hosts)
     else:
@@ -102,6 +102,8 @@ def blame(
         ranks = on_them if on_them != whole or len(whole) < 4 or shown == whole else set()
     if len(topology.hosts) > 1 and len(hosts) == len(topology.hosts):
         hosts = set()
+    if root.failure_type != "host.out_of_memory":  # whose limit can be the pod's own
+        hosts = {topology.machine(host) or host for host in hosts}
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
 

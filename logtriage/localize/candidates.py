@@ -70,6 +70,8 @@ def gather_candidates(
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if host is None and service and task is not None:
             host = topology.host_of_rank.get(task)
+        if sign.rule.failure_type == "slow.straggler" and (named := sign.hit.capture("rank")) is not None:
+            rank, host = int(named), sign.hit.capture("host") or topology.host_of_rank.get(int(named))
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
             host = None
         own_words = sign.source.role is SourceRole.KERNEL

@@ -12,9 +12,9 @@ from logtriage.localize.scene import Scene
 from logtriage.model import Line
 
 MOST_HOSTS = 20_000  # of one list
-_HOST = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
+HOST_WORD = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
 # A row of a hostfile of mpirun or DeepSpeed: `gpu-3 slots=8`, of MPICH: `gpu-3:8`.
-_SLOTS = re.compile(rf"^\s*({_HOST})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
+_SLOTS = re.compile(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
 # `mpirun --host gpu-3:8,gpu-4:8`, `horovodrun -H …`
 _OPTION = re.compile(
     r"(?:mpirun|mpiexec|horovodrun) .{0,400}?-(?:H|-?hosts?)[ =]([\w.:-]{1,100}(?:,[\w.:-]{1,100}){1,999})"
@@ -33,18 +33,18 @@ _RANK = (
 _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
 _INTRODUCED = (
     # `gpu-3 rank 17: …`, `[gpu-3] rank=17`, `gpu-3 cuda:1 rank=17`
-    re.compile(rf"^[\[(<]?(?P<host>{_HOST})[\])>]?:?,? {{1,3}}(?:\S{{1,20}} )?\(?{_RANK}"),
+    re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}(?:\S{{1,20}} )?\(?{_RANK}"),
     # `rank 17 on gpu-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=gpu-3`
-    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})(?![\w.-])"),
+    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `host=gpu-3 rank=17`
-    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
+    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
 )
 # `gpu-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on gpu-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
 _RANGES = (
-    re.compile(rf"^[\[(<]?(?P<host>{_HOST})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
-    re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})(?![\w.-])"),
-    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{_HOST})[ ,:)].{{0,40}}?{_RANGE}"),
+    re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
+    re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
 )
 MOST_RANKS = 1_024  # of one host
 

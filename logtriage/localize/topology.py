@@ -9,17 +9,12 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
+from logtriage.localize.headings import Headings, headings
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
 from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
-from logtriage.localize.writer_labels import (
-    host_labels,
-    labelled_host,
-    labelled_rank,
-    said_ranks,
-    writer_label,
-)
+from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import Line, Source, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
@@ -49,7 +44,8 @@ class Topology:
     rank_of_pod: dict[str, int]
     has_tasks: bool  # srun reported the ends of tasks by number
     label_of_file: dict[str, re.Pattern[str]]  # how lines begin that `[w-3]` and the like label
-    hosts_by_label: dict[str, dict[str, str]]  # by file, hosts by the words with which lines begin
+    host_labels_of_file: dict[str, HostLabels]
+    headings_of_file: dict[str, Headings]
     host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
     node_of_pod: dict[str, str]
     rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
@@ -70,7 +66,7 @@ class Topology:
         if self.has_tasks and (task := _TASK_LABEL.match(line.text[:16])) is not None:
             number = int(task[1])
             return number if number in self.ranks else named
-        if (rank := labelled_rank(line, self.hosts_by_label.get(line.file, {}))) is not None:
+        if (rank := self.host_labels_of_file[line.file].rank(line)) is not None:
             return rank
         if named is not None and named == self.number_of_file.get(line.file):
             named = None
@@ -93,10 +89,12 @@ class Topology:
             return said[1]
         if line.host:
             return self.host_of_address.get(line.host, line.host)
-        if labelled := labelled_host(line, self.hosts_by_label.get(line.file, {})):
+        if labelled := self.host_labels_of_file[line.file].host(line):
             return labelled
         if line.file in self.host_of_file:
             return self.host_of_file[line.file]
+        if line.file in self.headings_of_file and (above := self.headings_of_file[line.file].host(line)):
+            return above
         return self.host_of_rank.get(rank) if rank is not None else None
 
     def global_rank(self, host: str | None, local_rank: int) -> int | None:
@@ -121,9 +119,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
     }
     by_label = {
-        reading.source.file: found
-        for reading in scene.readings
-        if reading.source.role in SPEAKING and (found := host_labels(reading.lines))
+        each.source.file: host_labels(each.lines) if each.source.role in SPEAKING else HostLabels()
+        for each in scene.readings
     }
     aliases = other_names(scene, exits)
     roster = gather_roster(scene)
@@ -174,12 +171,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 rank = int(tag[1])
             if rank is None and source.file in labels and (tag := labels[source.file].match(line.text[:80])):
                 ranks.add(int(tag[1]))
-            if rank is None and (rank := labelled_rank(line, by_label.get(source.file, {}))) is None:
+            if rank is None and (rank := by_label[source.file].rank(line)) is None:
                 continue
             ranks.add(rank)
             # mpirun gathers the output of all hosts in a file of its own host
             gathered = line.host == source.host and _MPI_TAG.search(line.text[:80]) is not None
-            labelled = line.host or labelled_host(line, by_label.get(source.file, {}))
+            labelled = line.host or by_label[source.file].host(line)
             if labelled and not gathered:
                 votes[rank][labelled] += 1
             elif introduced[rank] < 40:
@@ -209,8 +206,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     told = (sign.hit.capture("world_size") for sign in scene.context)
     world = max((int(size) for size in told if size and size.isdigit()), default=None)
     host_of_rank |= in_blocks(host_of_rank, roster, world, max(ranks, default=0))
-    for host in (*host_of_rank.values(), *(host for labels in by_label.values() for host in labels.values())):
-        hosts[host] += 1
+    hosts.update(host_of_rank.values())
+    for found in by_label.values():
+        hosts.update(found.hosts.values())
     hosts = Counter(aliases.get(host, host) for host in hosts)
     for (where, pid), local in local_ranks(scene, Counter(host_of_rank.values())).items():
         there = sorted(rank for rank, each in host_of_rank.items() if each == where)
@@ -256,7 +254,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_of_address=addresses,
         has_tasks=any("srun: error:" in each.line.text and each.rank is not None for each in exits),
         label_of_file=labels,
-        hosts_by_label=by_label,
+        host_labels_of_file=by_label,
+        headings_of_file={
+            each.source.file: headings(each.lines, hosts, of_job=each.source.role in SPEAKING)
+            for each in scene.readings
+            if each.source.file not in host_of_file
+        },
         number_of_file=belied,
         rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
         | _replica_ranks(scene, ranks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from logtriage.localize.rosters import is_host
@@ -70,44 +71,60 @@ def _alternates(numbers: Sequence[int]) -> bool:
 
 _HOST_LABEL = re.compile(
     r"[\[(<]?((?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
-    r"(?:[\])>]|:| \||(?= ))(?= )"
+    r"(?:(?::(\d{1,5}))?[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
 )
 
 
-def host_labels(lines: Sequence[Line]) -> dict[str, str]:
-    """Host by word, where most lines of a file begin with words of one row: `10.0.0.3 [1] …`, `| gpu-07 …`.
+@dataclass(frozen=True, slots=True)
+class HostLabels:
+    """Hosts by the words with which a file's lines begin; `[gpu-3:17]:` may number the ranks of all hosts."""
 
-    Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`.
-    """
-    messages = [line.message[:120] for line in lines[:SAMPLE] if line.host is None]
-    words = [found[1] for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found[1])]
-    rows = Counter(re.sub(r"\d+", "#", word) for word in words)
-    if not rows or len(words) * 2 < len(messages):
-        return {}
-    row, _ = rows.most_common(1)[0]
-    words = [word for word in words if re.sub(r"\d+", "#", word) == row]
-    counts = Counter(words)
-    switches = sum(one != other for one, other in pairwise(words))
-    if len(words) * 2 < len(messages) or min(counts.values()) < 3 or not 2 <= len(counts) <= switches // 2:
-        return {}
-    if row == "#.#.#.#":
-        return {word: word for word in counts}
-    parts = list(zip(*(word.split(".") for word in counts), strict=True))
-    differing = [at for at, part in enumerate(parts) if len(set(part)) > 1]
-    return {word: word.split(".")[differing[0]] for word in counts} if len(differing) == 1 else {}
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    counts_ranks: bool = False
 
+    def host(self, line: Line) -> str | None:
+        """The host that a line's own label names."""
+        found = _HOST_LABEL.match(line.message[:120]) if self.hosts and line.host is None else None
+        return self.hosts.get(found[1]) if found else None
 
-def labelled_host(line: Line, hosts: Mapping[str, str]) -> str | None:
-    """The host that a line's own label names."""
-    found = _HOST_LABEL.match(line.message[:120]) if hosts and line.host is None else None
-    return hosts.get(found[1]) if found else None
+    def rank(self, line: Line) -> int | None:
+        """The rank in the label that names a line's host, or in brackets behind it."""
+        found = _HOST_LABEL.match(line.message[:120]) if self.hosts and line.host is None else None
+        if found is None or found[1] not in self.hosts:
+            return None
+        if found[2]:
+            return int(found[2]) if self.counts_ranks else None
+        behind = _RANK_BEHIND.match(line.message[:160], found.end())
+        return int(behind[1]) if behind else None
 
 
 _RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
-def labelled_rank(line: Line, hosts: Mapping[str, str]) -> int | None:
-    """The rank in brackets behind the label that names a line's host."""
-    found = _HOST_LABEL.match(line.message[:120]) if hosts and line.host is None else None
-    behind = _RANK_BEHIND.match(line.message[:160], found.end()) if found and found[1] in hosts else None
-    return int(behind[1]) if behind else None
+def host_labels(lines: Sequence[Line]) -> HostLabels:
+    """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| gpu-07 …`.
+
+    Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`.
+    """
+    messages = [line.message[:120] for line in lines[:SAMPLE] if line.host is None]
+    labels = [found for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found[1])]
+    rows = Counter(re.sub(r"\d+", "#", label[1]) for label in labels)
+    if not rows or len(labels) * 2 < len(messages):
+        return HostLabels()
+    row, _ = rows.most_common(1)[0]
+    labels = [label for label in labels if re.sub(r"\d+", "#", label[1]) == row]
+    words = [label[1] for label in labels]
+    counts = Counter(words)
+    switches = sum(one != other for one, other in pairwise(words))
+    if len(words) * 2 < len(messages) or min(counts.values()) < 3 or not 2 <= len(counts) <= switches // 2:
+        return HostLabels()
+    numbered = {(label[1], int(label[2])) for label in labels if label[2]}
+    numbers = {number for _, number in numbered}
+    counts_ranks = len(numbers) == len(numbered) > 0 and max(numbers) < 4 * len(numbers)
+    if row == "#.#.#.#":
+        return HostLabels({word: word for word in counts}, counts_ranks)
+    parts = list(zip(*(word.split(".") for word in counts), strict=True))
+    differing = [at for at, part in enumerate(parts) if len(set(part)) > 1]
+    if len(differing) != 1:
+        return HostLabels()
+    return HostLabels({word: word.split(".")[differing[0]] for word in counts}, counts_ranks)

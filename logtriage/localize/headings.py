@@ -1,0 +1,65 @@
+"""Headings that name the host of the lines below them, in files that hold what several commands said."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from logtriage.localize.rosters import HOST_WORD, is_host
+from logtriage.model import Line
+
+# `=== gpu-3 2026-02-09 13:00 ===`, `##### gpu-3 #####`; Ansible's `gpu-3 | CHANGED | rc=0 >>`; shells:
+# `[root@gpu-3 ~]# nvidia-smi`, `root@gpu-3:~# nvidia-smi`, `$ ssh gpu-3 nvidia-smi`.
+_HEADING = re.compile(
+    r"^(?:[=#*]{2,80}|-{3,80}|>{2,80}) *(?:(?i:host(?:name)?|node|on)[ :=]{1,2})?"
+    rf"({HOST_WORD})(?:[ :,=#*<-]|$)"
+    rf"|^({HOST_WORD}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
+    rf"|^\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$]{{0,80}})?\]?[#$] "
+    rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
+)
+_ALONE = re.compile(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
+_DASHES = re.compile(r"^-{4,80}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Headings:
+    """Numbers of a file's headings, going up, and the host that each names."""
+
+    numbers: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    def host(self, line: Line) -> str | None:
+        """The host of the heading above a line."""
+        at = bisect_right(self.numbers, line.number)
+        return self.hosts[at - 1] if at else None
+
+
+def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> Headings:
+    """The headings of a file, if all name hosts of one row.
+
+    In the job's own output (`of_job`) they count only where there are several hosts, or known ones.
+    """
+    found: list[tuple[int, str]] = []
+    for at, line in enumerate(lines):
+        text = line.text[:200]
+        if (heading := _HEADING.match(text)) is not None:
+            host = next(group for group in heading.groups() if group is not None)
+        elif (alone := _ALONE.match(text)) is not None and _between_dashes(lines, at):
+            host = alone[1]
+        else:
+            continue
+        if is_host(host):
+            found.append((line.number, host))
+    hosts = {host for _, host in found}
+    if len({re.sub(r"\d+", "#", host) for host in hosts}) != 1:
+        return Headings()
+    if of_job and len(hosts) < 2 and not hosts <= set(known):
+        return Headings()
+    return Headings(tuple(number for number, _ in found), tuple(host for _, host in found))
+
+
+def _between_dashes(lines: Sequence[Line], at: int) -> bool:
+    around = (lines[at - 1], lines[at + 1]) if 0 < at < len(lines) - 1 else ()
+    return bool(around) and all(_DASHES.match(each.text[:100]) for each in around)
