@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from logtriage.sources.grouping import jobs_of
+from logtriage.sources.grouping import jobs_below, roots_of
 from logtriage.sources.job import KnownJob, SourceFault
 from logtriage.sources.likeness import fit, order
-from logtriage.sources.patterns import Entry, Match, Pattern, TooMany, matches, read_pattern
+from logtriage.sources.patterns import Entry, Match, Pattern, read_pattern
 from logtriage.sources.roots import below, is_path
 
 _MOST_LOOKED_AT = 5_000  # files of one job whose time is asked for
@@ -68,7 +68,7 @@ class Folders(BaseModel):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(read_pattern(text).root for text in self.patterns))
+        return roots_of(self.patterns)
 
     def faults(self) -> list[str]:
         """What keeps it from answering, one line each."""
@@ -80,23 +80,15 @@ class Folders(BaseModel):
 
     def known(self) -> list[KnownJob]:
         """All jobs by their names, without a look at their logs."""
-        found = []
-        for pattern in map(read_pattern, self.patterns):
-            try:
-                found += list(matches(pattern, self._listed))
-            except TooMany:
-                raise SourceFault(f"{pattern.root} holds too many entries: say more in the pattern") from None
-            except OSError as fault:
-                raise SourceFault(f"{pattern.root} cannot be listed: {fault.strerror}") from None
-        return jobs_of(found, self.name)
+        return jobs_below(self.patterns, self.name, self._listed)
 
     def _listed(self, folder: str) -> Iterator[Entry]:
         """The entries of a folder below a root; below that a folder may be closed, or gone again."""
         try:
             listing = os.scandir(folder)
-        except OSError:
+        except OSError as fault:
             if folder in self.roots:
-                raise
+                raise SourceFault(f"{folder} cannot be listed: {fault.strerror}") from None
             return
         with listing:
             for entry in listing:

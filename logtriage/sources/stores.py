@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from logtriage.intake.places import NothingReadable, driver_of, fetch
 from logtriage.model import Unreadable
-from logtriage.sources.grouping import jobs_of
+from logtriage.sources.grouping import jobs_below, roots_of
 from logtriage.sources.job import KnownJob, SourceFault
 from logtriage.sources.likeness import fit, order
-from logtriage.sources.patterns import Entry, TooMany, matches, read_pattern
+from logtriage.sources.patterns import Entry, read_pattern
 
 _LOCAL = ("file", "local")
 
@@ -69,7 +69,7 @@ class Store(BaseModel):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(read_pattern(text).root for text in self.patterns))
+        return roots_of(self.patterns)
 
     def faults(self) -> list[str]:
         """What keeps it from answering, one line each."""
@@ -83,13 +83,7 @@ class Store(BaseModel):
 
     def known(self) -> list[KnownJob]:
         """All jobs by their names, without a look at their objects."""
-        found = []
-        for pattern in map(read_pattern, self.patterns):
-            try:
-                found += list(matches(pattern, self._listed))
-            except TooMany:
-                raise SourceFault(f"{pattern.root} holds too many entries: say more in the pattern") from None
-        return jobs_of(found, self.name)
+        return jobs_below(self.patterns, self.name, self._listed)
 
     def _listed(self, folder: str) -> Iterable[Entry]:
         """The entries of a folder of the store, each with its whole address."""
