@@ -101,6 +101,7 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
             if len(chosen) < 4 and each not in chosen and novel(each):
                 chosen.append(each)
     chosen += [each for each in rest if each not in chosen][: max(0, 2 - len(chosen))]
+    chosen += [each for each in rest if each not in chosen and is_beside(each)][: max(0, 3 - len(chosen))]
     if root.failure_type.startswith("numerics."):  # and the check by which the program stopped itself
         stopped = [
             each
