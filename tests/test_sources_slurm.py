@@ -89,8 +89,9 @@ def test_a_failed_task_in_a_script_that_ended_well(trial: Trial) -> None:
     assert {"two-steps.2/task-0.log", "two-steps.2/task-1.err"} <= set(trial.names(job))
 
 
-def test_what_only_slurmctld_remembers_is_collected(trial: Trial, tmp_path: Path) -> None:
+def test_what_only_slurmctld_remembers_is_found_and_collected(trial: Trial, tmp_path: Path) -> None:
     """This release tells sacct nothing of #SBATCH --output; scontrol does."""
+    assert "two-steps.2/batch.out" in trial.names(trial.one("2"))
     paths = trial.source.collect(trial.one("2"), tmp_path)
     assert any(path.endswith("two-steps.2/batch.out") for path in paths)
 

@@ -75,20 +75,21 @@ class Slurm(BaseModel):
         try:
             accounts = self._accounted(asked)
         except NoAnswer as fault:
-            if "accounting storage is disabled" not in str(fault).lower():
+            if not _is_unaccounted(fault):
                 raise
             accounts = self._remembered(asked)
-        jobs = [self._job(group) for group in _by_job(accounts)]
-        found = [job for job in jobs if fit(job, asked) is not None]
-        return sorted(found, key=lambda job: order(job, asked))[:limit]
+        groups = [(self._facts(group), group) for group in _by_job(accounts)]
+        found = [each for each in groups if fit(each[0], asked) is not None]
+        found.sort(key=lambda each: order(each[0], asked))
+        return [self._with_outputs(job, [*group, *self._told_now(job)]) for job, group in found[:limit]]
 
     def ended(self, since: float) -> Iterator[KnownJob]:
         """Jobs that ended at `since` or later, each as its last run ended."""
         back = min(max(0, int(time.time() - since)) + 1, _LONGEST_BACK)
         for group in _by_job(self._sacct("--allusers", f"--starttime=now-{back}seconds")):
-            last = group[-1] if not group[-1].step else _run(group)
-            if last.ended is not None and last.ended >= since and not last.is_running and not last.is_waiting:
-                yield self._job(group)
+            job = self._facts(group)
+            if job.ended is not None and job.ended >= since:
+                yield self._with_outputs(job, group)
 
     def collect(self, job: KnownJob, folder: Path) -> tuple[str, ...]:
         """Its output files, and as text what Slurm says of it now."""
@@ -117,7 +118,8 @@ class Slurm(BaseModel):
             try:
                 ask()
             except SourceFault as fault:
-                said.append(str(fault))
+                if not _is_unaccounted(fault):
+                    said.append(str(fault))
         return said
 
     # --- the tools ---------------------------------------------------------------------------------
@@ -182,10 +184,10 @@ class Slurm(BaseModel):
 
     # --- one job -----------------------------------------------------------------------------------
 
-    def _job(self, accounts: Sequence[Account]) -> KnownJob:
+    def _facts(self, accounts: Sequence[Account]) -> KnownJob:
+        """All that the accounts tell, without a look at files."""
         run = _run(accounts)
-        paths, outside = outputs(accounts, self.roots)
-        note = "" if paths else _no_output(outside)
+        note = ""
         if run.is_waiting:
             note = "waits in the queue" + (f" ({run.reason})" if run.reason else "")
         return KnownJob(
@@ -200,9 +202,23 @@ class Slurm(BaseModel):
             exit_code=_exit_code(run, accounts),
             nodes=run.nodes,
             gpus=run.gpus,
-            paths=tuple(paths),
             note=note,
         )
+
+    def _with_outputs(self, job: KnownJob, accounts: Sequence[Account]) -> KnownJob:
+        paths, outside = outputs(accounts, self.roots)
+        return replace(job, paths=tuple(paths), note=job.note or ("" if paths else _no_output(outside)))
+
+    def _told_now(self, job: KnownJob) -> list[Account]:
+        """What slurmctld says of a job whose output files sacct does not tell (before 24.05)."""
+        if "StdOut" in self._fields or job.note:
+            return []
+        return [each for each in self._show(job.id) if each.id == job.id and each.stdout]
+
+
+def _is_unaccounted(fault: SourceFault) -> bool:
+    """A cluster that keeps no accounts: what slurmctld remembers is all there is."""
+    return "accounting storage is disabled" in str(fault).lower()
 
 
 def _no_output(outside: Sequence[str]) -> str:
