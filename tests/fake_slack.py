@@ -150,6 +150,7 @@ class FakeSlack:
     groups: dict[str, list[str]] = field(default_factory=dict)
     away: set[str] = field(default_factory=set)  # channels where the bot is no member
     limited: list[int] = field(default_factory=list)  # Retry-After of the next posts, one each
+    failing: int = 0  # so many of the next posts end with 503
     connections: int = 0
     url: str = ""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -304,6 +305,9 @@ class FakeSlack:
                 return web.json_response(
                     {"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": str(after)}
                 )
+            if method.startswith("chat.") and self.failing:
+                self.failing -= 1
+                return web.json_response({"ok": False, "error": "service_unavailable"}, status=503)
             answer = self._answered(method, told)
             self._changed.notify_all()
         return web.json_response(answer)

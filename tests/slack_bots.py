@@ -57,7 +57,7 @@ class Queue(BaseModel):
         if not job.paths:
             raise SourceFault("its logs were deleted")
         if job.name == "slow":
-            time.sleep(4)
+            time.sleep(7)
         if job.name == "deadly":
             os._exit(9)
         return job.paths

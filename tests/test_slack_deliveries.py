@@ -23,7 +23,7 @@ def slack() -> Iterator[FakeSlack]:
 
 @pytest.fixture
 def home(slack: FakeSlack, tmp_path: Path) -> Home:
-    return a_home(tmp_path, slack, embedding="lexical", slack_triages=1)
+    return a_home(tmp_path, slack, embedding="lexical", slack_triages=1, slack_waiting=1)
 
 
 def diagnoses(home: Home) -> list[tuple[str, str]]:
@@ -64,9 +64,13 @@ def test_retries_reconnects_and_rate_limits(slack: FakeSlack, home: Home) -> Non
         slack.limited += [1, 1]
         fourth = slack.mention("why did 4821 die?")
         assert "code.assertion" in slack.answer(fourth).text
+        # Slack cannot take it for a while.
+        slack.failing = 4
+        fifth = slack.mention("what about 4999?")
+        assert "I know no job" in slack.answer(fifth).text
         time.sleep(0.5)
     assert len(slack.answers(ts)) == 3
-    assert len(slack.answers(third)) == len(slack.answers(fourth)) == 1
+    assert [len(slack.answers(each)) for each in (third, fourth, fifth)] == [1, 1, 1]
     assert diagnoses(home) == [("uann (Slack UANN)", "gpu.fell_off_bus")]
 
 
@@ -76,10 +80,11 @@ def test_a_restart_loses_nothing_and_says_nothing_twice(slack: FakeSlack, home: 
         thread = slack.mention("why did 4813 die?")
         verdict = slack.answer(thread)
         waiting = slack.mention("why did 7004 die?")
-        assert slack.until(lambda: slack.answers(waiting), 20)
-        assert "will become the verdict" in slack.answers(waiting)[0].text
         behind = slack.mention("why did 4820 die?")
-        assert slack.until(lambda: slack.answers(behind), 20)
+        refused = slack.mention("why did 4830 die?")  # no more than one may wait
+        assert "ask again" in slack.answer(refused, seconds=5).text
+        assert slack.until(lambda: slack.answers(waiting) and slack.answers(behind), 20)
+        assert "will become the verdict" in slack.answers(waiting)[0].text
         assert "1 job is before it" in slack.answers(behind)[0].text
         # A follow-up needs no turn.
         slack.mention("which rank?", thread=thread)
