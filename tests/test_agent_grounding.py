@@ -226,18 +226,24 @@ def test_voting_stops_only_when_the_rest_cannot_change_who_leads(votes: list[Vot
 _SHARE = st.floats(0, 1)
 
 
-@given(_SHARE, _SHARE, st.sampled_from(list(Bearing)), _SHARE, _SHARE, st.floats(0, 0.5))
+@given(_SHARE, _SHARE, _SHARE, st.floats(0, 0.5))
 @settings(max_examples=200)
 def test_more_agreement_or_evidence_never_makes_a_verdict_less_sure(
-    agreement: float, overlap: float, support: Bearing, offline: float, likeness: float, more: float
+    agreement: float, offline: float, likeness: float, more: float
 ) -> None:
-    value = confidence(agreement, overlap, support, offline_agrees=offline, likeness=likeness)
-    assert 0.05 <= value <= 0.9
+    value = confidence(agreement, offline_agrees=offline, likeness=likeness)
+    assert 0.05 <= value <= 0.95
     up = min(1, agreement + more)
-    assert confidence(up, overlap, support, offline_agrees=offline, likeness=likeness) >= value
-    assert confidence(agreement, overlap, Bearing.CAUSE, offline_agrees=offline, likeness=likeness) >= value
-    assert confidence(agreement, overlap, support, offline_agrees=1.0, likeness=likeness) >= value
-    assert confidence(agreement, overlap, support, offline_agrees=offline, likeness=1.0) >= value
+    assert confidence(up, offline_agrees=offline, likeness=likeness) >= value
+    assert confidence(agreement, offline_agrees=1.0, likeness=likeness) >= value
+    assert confidence(agreement, offline_agrees=offline, likeness=1.0) >= value
+
+
+def test_a_bare_majority_alone_is_worth_little_and_unanimous_votes_for_a_likely_verdict_much() -> None:
+    assert 0.5 <= confidence(0.6) <= 0.6
+    assert 0.82 <= confidence(1.0) <= 0.9
+    assert 0.7 <= confidence(0.6, offline_agrees=0.55) <= 0.8
+    assert confidence(1.0, offline_agrees=0.8) == 0.95
 
 
 def test_advice_is_merged_and_what_most_votes_say_comes_first() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, log
 from typing import TypeVar
 
 from logtriage.agent.bearing import Bearing
@@ -23,7 +24,6 @@ class Pool:
 
     failure_type: str | None
     agreement: float  # share of the votes that came back, valid or not, that name the leading type
-    overlap: float  # share of the agreeing votes that cite the line cited most
     tally: dict[str, int]
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ def pool(votes: Sequence[Vote], returned: int) -> Pool:
     leaders = [name for name, count in counts.items() if count == max(counts.values())]
     if len(leaders) != 1 or counts[leaders[0]] * 2 <= returned:
         share = max(counts.values(), default=0) / max(1, returned)
-        return Pool(None, share, 0.0, counts, mitigations=())
+        return Pool(None, share, counts)
     name = leaders[0]
     agreeing = [vote for vote in ordered if vote.failure_type == name]
     cited = Counter(line for vote in agreeing for line in vote.lines)
@@ -57,7 +57,6 @@ def pool(votes: Sequence[Vote], returned: int) -> Pool:
     return Pool(
         failure_type=name,
         agreement=len(agreeing) / max(1, returned),
-        overlap=max(cited.values(), default=0) / len(agreeing),
         tally=counts,
         ranks=_common([vote.ranks for vote in agreeing]),
         hosts=_common([vote.hosts for vote in agreeing]),
@@ -106,19 +105,23 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= 0.6 * max(1, min(len(one), len(other)))
 
 
-_SUPPORTED = {Bearing.NOT: 0.0, Bearing.WORDS: 0.05, Bearing.SYMPTOM: 0.08, Bearing.CAUSE: 0.15}
+# Log odds, fitted by benchmarks/vote_calibration.py on votes of made-up models.
+_BIAS, _AGREEMENT, _CONFIRMS, _OFFLINE = -2.2, 4.1, 0.7, 1.0
+# Not fitted. A confirmed diagnosis whose evidence is like this job's (0.8) is of the same type in half of the
+# cases, and by chance in a tenth of them at most.
+_LIKENESS = 1.0
+LEAST, MOST = 0.05, 0.95
 
 
-def confidence(
-    agreement: float, overlap: float, support: Bearing, *, offline_agrees: float = 0.0, likeness: float = 0.0
-) -> float:
-    """How sure a verdict of votes is, 0.05 to 0.9; it grows with each argument.
+def confidence(agreement: float, *, offline_agrees: float = 0.0, likeness: float = 0.0) -> float:
+    """How sure a verdict of votes is, 0.05 to 0.95; it grows with each argument.
 
-    `offline_agrees` is the offline confidence where it names the same type, `likeness` that of the nearest
-    confirmed diagnosis of this type. The weights are set so that a bare majority on words alone stays below
-    0.5 and full agreement on a line that a rule knows as a cause reaches 0.8. They are not fitted: no
-    labelled jobs with answers of a real model were at hand.
+    `agreement` is the share of all votes, void ones included, that name the type; `offline_agrees` the
+    offline confidence where that verdict names the same type, else 0; `likeness` that of the nearest
+    confirmed diagnosis of this type.
     """
-    voted = 0.2 + 0.35 * agreement + 0.1 * overlap * agreement + _SUPPORTED[support] + 0.1 * likeness
-    joint = 1 - (1 - voted) * (1 - 0.6 * offline_agrees)
-    return round(min(0.9, max(0.05, joint)), 2)
+    odds = _BIAS + _AGREEMENT * agreement + _LIKENESS * likeness
+    if offline_agrees > 0:
+        known = min(MOST, max(LEAST, offline_agrees))
+        odds += max(0.0, _CONFIRMS + _OFFLINE * log(known / (1 - known)))
+    return round(min(MOST, max(LEAST, 1 / (1 + exp(-odds)))), 2)
