@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import bank, clock, findings, of_rank, reading, steps
+from scenes import WATCHDOG, bank, clock, findings, of_rank, reading, steps, traceback
 
 from logtriage.diagnose.offline import decide
 from logtriage.localize.candidates import Candidate
@@ -238,3 +238,37 @@ def test_the_last_error_is_a_victim() -> None:
     decision = decide(findings(reading("all.log", text)))
     assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (3,))
     assert decision.evidence[0].line.number == 6
+
+
+def test_a_shard_that_could_not_be_stored_is_the_cause_of_the_checkpoint_that_fails_later() -> None:
+    full = f"{clock(20)} ERROR writer: part not stored, again at the end\n" + traceback(
+        "OSError: [Errno 28] No space left on device", "_write"
+    )
+    late = traceback("RuntimeError: checkpoint cannot be completed: 1 of 4 shards is missing")
+    found = findings(
+        *(
+            of_rank(rank, steps(10) + (full if rank == 2 else "") + steps(20, first=11, at=21) + late)
+            for rank in range(4)
+        )
+    )
+    decision = decide(found)
+    assert (decision.failure_type, decision.culprits.ranks) == ("host.disk_full", (2,))
+
+
+def test_the_silent_rank_that_alone_dropped_data_left_because_of_that() -> None:
+    dropped = f"{clock(20)} WARNING loader: checksum mismatch in /d/p3.bin: expected ab12 got cd34, dropped\n"
+    found = findings(
+        *(
+            of_rank(
+                rank,
+                steps(10)
+                + (dropped if rank == 2 else "")
+                + steps(20, first=11, at=21)
+                + ("" if rank == 2 else WATCHDOG.format(rank=rank, op="ALLREDUCE")),
+            )
+            for rank in range(4)
+        )
+    )
+    decision = decide(found)
+    assert (decision.failure_type, decision.culprits.ranks) == ("data.corrupt", (2,))
+    assert "checksum mismatch" in decision.evidence[0].line.text

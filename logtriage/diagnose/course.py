@@ -15,7 +15,7 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
 from logtriage.localize.stages import Course, Moment, gather_course, moment
-from logtriage.model import JOB_ROLES, Line, Raised
+from logtriage.model import JOB_ROLES, Line, Raised, SourceRole
 from logtriage.report.document import Lost, StageOut, iso_time
 
 
@@ -26,7 +26,7 @@ def stage_and_loss(
     line, time = onset(findings, decision)
     if line is None or decision.outcome in ("completed", "running"):
         return None, None
-    course = gather_course(findings.scene, findings.progress.without_bars(), findings.offsets)
+    course = gather_course(findings.scene, findings.progress.with_one_count(), findings.offsets)
     at = moment(
         course,
         line,
@@ -67,7 +67,13 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
     for each in cited:
         if _CLOCK.search(each.text[:120]) and each.time is not None:
             return cited[0], _time(findings, each)
-    return cited[0], _time(findings, cited[0])
+    known, last = _time(findings, cited[0]), findings.progress.last_time
+    role = next(
+        each.source.role for each in findings.scene.readings if each.source.file == cited[0].file
+    )
+    if known is not None and last is not None and role not in (SourceRole.WORKER, SourceRole.MERGED):
+        known = max(known, last)  # what a controller says without a date of the end comes after the last step
+    return cited[0], known
 
 
 def _time(findings: Findings, line: Line) -> float | None:

@@ -15,6 +15,7 @@ from logtriage.intake.reading import Reading
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.findings import Findings
+from logtriage.localize.topology import Topology
 from logtriage.model import Line, Record, SourceRole
 from logtriage.report.document import Indication
 from logtriage.rulebank.rule import Role, Strength
@@ -62,7 +63,7 @@ def indications(
                     ),
                 )
 
-    chosen = [each for each in findings.candidates if _belongs(each, decision)]
+    chosen = [each for each in findings.candidates if _belongs(each, decision, findings.topology)]
     for each in chosen:
         add((each.line,), _role(each), each.failure_type)
     # Of a hang the last step is cited, which itself was well.
@@ -91,7 +92,7 @@ def _role(candidate: Candidate) -> str:
     return "cause" if candidate.role is Role.CAUSE else "symptom"
 
 
-def _belongs(candidate: Candidate, decision: Decision) -> bool:
+def _belongs(candidate: Candidate, decision: Decision, topology: Topology) -> bool:
     """Whether a candidate is part of this failure: survived, weak and old ones are not."""
     if candidate.recovered:
         return False
@@ -105,6 +106,10 @@ def _belongs(candidate: Candidate, decision: Decision) -> bool:
         blamed = decision.culprits.hosts
         machine = decision.failure_type.startswith(_OF_A_MACHINE)
         elsewhere = candidate.host is not None and candidate.host not in (blamed if machine else ())
+        if candidate.source_role is SourceRole.KUBERNETES and topology.hosts:
+            known = (*topology.hosts, *topology.node_of_pod, *topology.node_of_pod.values())
+            elsewhere = elsewhere and candidate.host not in known  # a pod of another job
+            return is_recent and not elsewhere
         return is_recent and not (elsewhere and candidate.source_role is SourceRole.KERNEL)
     return is_recent and (candidate.strength is not Strength.HINT or candidate.failure_type in CONSEQUENCES)
 

@@ -10,12 +10,13 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
 from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_desync, recorded_suspects
 from logtriage.diagnose.stated import from_group
+from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Culprits, Evidence
-from logtriage.rulebank.rule import Role
+from logtriage.rulebank.rule import Role, Strength
 
 
 def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
@@ -68,6 +69,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         and not each.recovered
         and each.failure_type not in CONSEQUENCES
     ]
+    hints = hints or _dropped_data(findings, suspects.ranks)
     if hints:
         last_hint = hints[-1]
         return Decision(
@@ -116,6 +118,21 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             "recorder shows who is missing.",
         ),
     )
+
+
+def _dropped_data(findings: Findings, ranks: Sequence[int]) -> list[Candidate]:
+    """Faults of data that the suspect outlived and no other rank met: who has fewer batches leaves early."""
+    of_data = [
+        each
+        for each in findings.candidates
+        if each.role is Role.CAUSE and each.rule is not None and each.failure_type.startswith("data.")
+    ]
+    elsewhere = {each.rule.id for each in of_data if each.rule is not None and each.rank not in ranks}
+    return [
+        each
+        for each in of_data
+        if each.rule is not None and each.rule.id not in elsewhere and each.strength is not Strength.HINT
+    ]
 
 
 def _silent_host(findings: Findings, root: Group) -> Decision | None:

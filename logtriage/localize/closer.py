@@ -63,7 +63,7 @@ def _with_steps_at(
     extents: Sequence[Extent],
 ) -> Findings:
     """With the steps about a time, read from the file whose steps span most."""
-    told = findings.progress.without_bars().traces
+    told = findings.progress.with_one_count().traces
     stamps = [
         point.line.time
         for trace in told
@@ -86,7 +86,7 @@ def _with_steps_at(
         progress = progress.joined(read)
         dated = sorted(
             (point.line.time, point.line.offset)
-            for trace in read.without_bars().traces
+            for trace in read.with_one_count().traces
             for point in trace.points
             if point.line.time is not None
         )

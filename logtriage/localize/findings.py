@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from logtriage.localize.alike import without_usual_states
-from logtriage.localize.candidates import Candidate, gather_candidates
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
@@ -65,6 +65,11 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     past = superseded(scene, progress)
     final = final_attempt([each for each in candidates if each.line.file not in past], scene)
     cascade = untangle(group(final, bank.explains))
+    came_back = _came_back(final, cascade)
+    if came_back:
+        candidates = [replace(each, recovered=False) if each in came_back else each for each in candidates]
+        final = [replace(each, recovered=False) if each in came_back else each for each in final]
+        cascade = untangle(group(final, bank.explains))
     broken = _broken_before(candidates, final, cascade, bank)
     if broken:
         cascade = untangle(group([*final, *broken], bank.explains))
@@ -140,6 +145,29 @@ def _broken_before(
         for each in group(earlier, bank.explains)
         if each.failure_type != root.failure_type and may_explain(each, root)
         for member in each.members
+    ]
+
+
+# A writer that could not store its part leaves a checkpoint that nobody can use later.
+_STORES = ("host.disk_full", "storage.", "host.resource_limit")
+_UNUSABLE = ("checkpoint.corrupt", "data.missing", "data.corrupt")
+_OF_CHECKPOINT = re.compile(r"(?i)checkpoint|ckpt|snapshot")
+
+
+def _came_back(final: Sequence[Candidate], cascade: Cascade) -> list[Candidate]:
+    """Failures to store a part of a checkpoint that their writers outlived, if the job died of it later."""
+    root = cascade.root
+    if root is None or root.failure_type not in (*GENERAL_TYPES, *_UNUSABLE):
+        return []
+    if not any(_OF_CHECKPOINT.search(each.line.message[:600]) for each in root.causes):
+        return []
+    return [
+        each
+        for each in final
+        if each.recovered
+        and each.role is Role.CAUSE
+        and each.strength is not Strength.HINT
+        and each.failure_type.startswith(_STORES)
     ]
 
 

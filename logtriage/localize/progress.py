@@ -96,17 +96,36 @@ class Progress:
             _lines_by_writer={key: at for key, at in self._lines_by_writer.items() if key[0] not in files},
         )
 
-    def without_bars(self) -> Progress:
-        """Without the states of progress bars, where steps are told otherwise as well.
+    def with_one_count(self) -> Progress:
+        """With progress bars counting as the lines beside them do, or without them if they cannot be matched.
 
-        A bar may count an epoch's or this run's steps while the lines beside it count the job's.
+        A bar may count an epoch's or this run's steps while lines beside it count the job's.
         """
+        points = [point for trace in self.traces for point in trace.points]
+        bars = sorted((point.line.time or 0.0, point.step) for point in points if _is_bar(point))
+        told = [(point.line.time or 0.0, point.step) for point in points if not _is_bar(point)]
+        if not bars or not told:
+            return self
+        ahead = sorted(
+            step - bars[at - 1][1]
+            for time, step in told
+            if (at := bisect.bisect_right(bars, (time, 1 << 62)))
+        )
+        middle = ahead[len(ahead) // 8 : len(ahead) - len(ahead) // 8]
+        agree = len(ahead) >= 3 and middle[-1] - middle[0] <= AGREEING_STEPS
+        by = ahead[len(ahead) // 2] if agree else None
+
+        def counted(point: StepPoint) -> StepPoint | None:
+            if not _is_bar(point):
+                return point
+            return replace(point, step=point.step + by) if by is not None else None
+
         traces = [
-            Trace(trace.rank, trace.file, points)
+            Trace(trace.rank, trace.file, known)
             for trace in self.traces
-            if (points := tuple(point for point in trace.points if "%|" not in point.text))
+            if (known := tuple(each for point in trace.points if (each := counted(point)) is not None))
         ]
-        return replace(self, traces=tuple(traces)) if traces else self
+        return replace(self, traces=tuple(traces))
 
     def joined(self, more: Progress) -> Progress:
         """With the points and checkpoints that a closer look at some file found."""
@@ -127,6 +146,13 @@ class Progress:
 
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
+
+
+AGREEING_STEPS = 3  # by which a bar's count and the lines' may drift apart
+
+
+def _is_bar(point: StepPoint) -> bool:
+    return "%|" in point.text
 
 
 def gather(scene: Scene) -> Progress:

@@ -110,10 +110,10 @@ def lone_kinds(
             whose = source.host
             if whose is None and source.rank is not None:
                 whose = topology.host_of_rank.get(source.rank)
-            files.setdefault(whose, []).append((source, summary))
+            files.setdefault(topology.machine(whose), []).append((source, summary))
     if host not in files or len(files.keys() - {None}) < LEAST_HOSTS:
         return frozenset()
-    reporting = topology.host_of_rank.get(0)
+    reporting = topology.machine(topology.host_of_rank.get(0))
     if len(files[host]) == 1 and host == reporting:
         return frozenset()
     hosts_of: dict[Key, set[str | None]] = {}

@@ -109,7 +109,7 @@ def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> se
     last = progress.last_time
     if last is None:
         return set()
-    points = [point for trace in progress.traces for point in trace.points]
+    points = [point for trace in progress.with_one_count().traces for point in trace.points]
     dated = sorted((point.line.time, point.step) for point in points if point.line.time is not None)
     return {
         each.rule.id
