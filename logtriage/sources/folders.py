@@ -36,7 +36,7 @@ class Folders(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["folders"] = "folders"
-    name: str = Field(default="folders", min_length=1)
+    name: str = Field(default="folders", pattern=r"^[A-Za-z0-9][\w.-]*$")
     patterns: tuple[Annotated[str, AfterValidator(_checked)], ...] = Field(
         min_length=1, description="folders or files of a job, with {job_id}, {name}, {user} and *"
     )

@@ -42,7 +42,7 @@ class Kubernetes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["kubernetes"] = "kubernetes"
-    name: str = Field(default="kubernetes", min_length=1)
+    name: str = Field(default="kubernetes", pattern=r"^[A-Za-z0-9][\w.-]*$")
     namespace: str = Field(default="default", pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     context: str = Field(
         default="", pattern=r"^([^\s\x00-][^\s\x00]*)?$", description="of the kubeconfig; empty: its own"

@@ -164,29 +164,35 @@ def _each(
 def _joined(jobs: Sequence[KnownJob]) -> list[KnownJob]:
     """One record for a job that several sources know: a scheduler's facts, the paths of all."""
     joined: list[KnownJob] = []
+    places: dict[str, list[int]] = {}
     for job in sorted(jobs, key=lambda each: not each.state):
-        at = next((at for at, known in enumerate(joined) if _is_same(known, job)), None)
+        alike = places.setdefault(job.id, [])
+        at = next((at for at in alike if _is_same(joined[at], job)), None)
         if at is None:
+            alike.append(len(joined))
             joined.append(job)
         else:
-            known = joined[at]
-            newest = max(filter(None, (known.ended, job.ended)), default=None)
-            joined[at] = replace(
-                known,
-                name=known.name or job.name,
-                user=known.user or job.user,
-                ended=known.ended if known.state else newest,
-                paths=tuple(dict.fromkeys((*known.paths, *job.paths))),
-                also=(*known.also, job),
-            )
+            joined[at] = _with(joined[at], job)
     return joined
+
+
+def _with(known: KnownJob, job: KnownJob) -> KnownJob:
+    newest = max(filter(None, (known.ended, job.ended)), default=None)
+    return replace(
+        known,
+        name=known.name or job.name,
+        user=known.user or job.user,
+        ended=known.ended if known.state else newest,
+        paths=tuple(dict.fromkeys((*known.paths, *job.paths))),
+        also=(*known.also, job),
+    )
 
 
 def _is_same(known: KnownJob, job: KnownJob) -> bool:
     # Two schedulers count from 1 alike: only logs that nobody accounts for belong to a scheduler's job.
     both_say = known.state and job.state
     others = known.user and job.user and known.user != job.user
-    return known.id == job.id and not both_say and not others
+    return not both_say and not others
 
 
 def collect(job: KnownJob, sources: Sequence[JobSource], folder: Path) -> Collected:

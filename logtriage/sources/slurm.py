@@ -58,7 +58,7 @@ class Slurm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["slurm"] = "slurm"
-    name: str = Field(default="slurm", min_length=1)
+    name: str = Field(default="slurm", pattern=r"^[A-Za-z0-9][\w.-]*$")
     roots: tuple[Annotated[str, AfterValidator(_root)], ...] = Field(
         min_length=1, description="folders below which a job's output may be read, whatever it asked for"
     )

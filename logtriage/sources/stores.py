@@ -36,7 +36,7 @@ class Store(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["store"] = "store"
-    name: str = Field(default="store", min_length=1)
+    name: str = Field(default="store", pattern=r"^[A-Za-z0-9][\w.-]*$")
     patterns: tuple[Annotated[str, AfterValidator(_checked)], ...] = Field(
         min_length=1, description="addresses of a job's logs, with {job_id}, {name}, {user} and *"
     )
