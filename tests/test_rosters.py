@@ -140,6 +140,20 @@ JOBS: dict[str, tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]] = {
         (13,),
         ("pl-17",),
     ),
+    "the process of Ray's that died, by its address and number": (
+        {
+            "driver.log": "".join(
+                f"(Actor pid={300 + r}, ip=10.4.0.{1 + r // 2}) s.py:3 - [Rank {r}] step {n} done\n"
+                for n in range(1, 9)
+                for r in range(4)
+            )
+            + "(raylet) A worker died or was killed while executing a task by an unexpected system error. "
+            "Worker ID: 5d Worker IP address: 10.4.0.2 Worker port: 10043 Worker PID: 302 Worker exit type: "
+            "SYSTEM_ERROR\n"
+        },
+        (2,),
+        ("10.4.0.2",),
+    ),
     "a container that did not start on the host of its tasks": (
         {
             "slurm-9.out": "".join(

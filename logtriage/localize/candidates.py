@@ -52,7 +52,7 @@ def gather_candidates(
     """All candidates of a job in file order: rule hits (one a line, one a traceback) and process exits."""
     found: list[Candidate] = []
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
-    pods = gather_pods(scene.readings)
+    pods, pids = gather_pods(scene.readings), topology.rank_of_pid
     raised_by = {reading.source.file: _raised_by(reading) for reading in scene.readings}
     introduced = {reading.source.file: _introduced_ranks(reading, topology) for reading in scene.readings}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
@@ -70,6 +70,10 @@ def gather_candidates(
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if host is None and service and task is not None:
             host = topology.host_of_rank.get(task)
+        if rank is None and str(sign.rule.failure_type).startswith("process."):  # of the process that ended
+            pid = sign.hit.capture("pid")
+            places = [(where, int(pid)) for where in (host, None)] if pid and pid.isdigit() else []
+            rank = next((pids[place] for place in places if place in pids), None)
         if sign.rule.failure_type == "slow.straggler" and (named := sign.hit.capture("rank")) is not None:
             rank, host = int(named), sign.hit.capture("host") or topology.host_of_rank.get(int(named))
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):
