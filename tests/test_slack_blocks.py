@@ -46,7 +46,7 @@ def verdicts(draw: st.DrawFn) -> Verdict:
     return a_verdict(verdict=body)
 
 
-@settings(max_examples=60, deadline=2000)
+@settings(max_examples=30, deadline=5000)
 @given(verdicts())
 def test_a_verdict_keeps_the_limits_and_calls_nobody(verdict: Verdict) -> None:
     message = as_sent(verdict_message(verdict))
@@ -82,7 +82,7 @@ def test_plain_text_stays_as_it_is() -> None:
     assert code("KeyError: 'math'") == "```KeyError: 'math'```"
 
 
-@settings(max_examples=50, deadline=2000)
+@settings(max_examples=25, deadline=5000)
 @given(HOSTILE, st.lists(HOSTILE, max_size=150))
 def test_plain_answers_keep_the_limits(asked: str, names: list[str]) -> None:
     jobs = [KnownJob(name or "j", "queue", name=name, state="FAILED", note=name) for name in names]
@@ -131,7 +131,7 @@ def test_the_job_of_a_question_is_found_in_its_words() -> None:
     assert [each.word for each in subjects("why did nightly fail", is_first=True)] == ["nightly"]
 
 
-@settings(max_examples=200, deadline=500)
+@settings(max_examples=60, deadline=2000)
 @given(
     st.text(max_size=4000)
     | st.sampled_from(["a-" * 2000, "job " * 1000, "/" * 4000, "'s " * 1300, "1" * 4000])

@@ -24,7 +24,7 @@ def slack() -> Iterator[FakeSlack]:
 
 @pytest.fixture(scope="module")
 def home(slack: FakeSlack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    home = a_home(tmp_path_factory.mktemp("bot"), slack, embedding="lexical")
+    home = a_home(tmp_path_factory.mktemp("bot"), slack, embedding="lexical", slack_triages=1)
     home.add_job("mal", "hostile", "6666", {"rank0.log": f"step 1\n{HOSTILE}\n"})
     home.add_job("mal", "empty", "6667", {".keep": ""})
     with running(home):
