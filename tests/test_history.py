@@ -111,6 +111,7 @@ def test_hosts(kept: Callable[..., None], capsys: pytest.CaptureFixture[str], tm
     assert main(["history", "--since", "3d", "hosts", "--export", str(tmp_path / "hosts.jsonl")]) == 0
     (row,) = map(json.loads, (tmp_path / "hosts.jsonl").read_text().splitlines())
     assert (row["host"], row["jobs"]) == ("gpu-9", 3)
+    assert main(["history", "nodes"]) == 2
 
 
 def test_thousands_are_listed_while_one_waits(kept: Callable[..., None], tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from logtriage.apps import cli_eval, cli_history, cli_loop, cli_mcp, cli_memory, cli_model, cli_rules
+from logtriage.apps import cli_eval, cli_loop, cli_mcp, cli_memory, cli_model, cli_rules
 from logtriage.apps.cli_ask import ask
 from logtriage.apps.cli_doctor import doctor
+from logtriage.apps.cli_history import history
 from logtriage.apps.cli_metrics import metrics
 from logtriage.apps.cli_nightly import nightly
 from logtriage.apps.cli_slack import slack
@@ -47,8 +48,10 @@ app = typer.Typer(
 )
 app.add_typer(cli_rules.app, name="rules")
 app.add_typer(cli_memory.app, name="memory")
-app.add_typer(cli_history.app, name="history")
-for command in (ask, slack, nightly, doctor, metrics, cli_loop.confirm, cli_loop.correct, cli_memory.similar):
+for command in (
+    *(ask, slack, nightly, history, doctor, metrics),
+    *(cli_loop.confirm, cli_loop.correct, cli_memory.similar),
+):
     app.command()(command)
 app.command("eval")(cli_eval.evaluate)
 app.command()(cli_mcp.mcp)
