@@ -71,9 +71,10 @@ def in_sources(sources: Sequence[JobSource], since: float) -> Candidates:
     if faults and len(faults) == len(sources):
         raise NothingReadable("; ".join(faults))
     jobs: dict[str, KnownJob] = {}
-    for job in sorted(ended, key=lambda each: (each.id, each.user, each.name, each.paths)):
-        key = job.id if job.id not in jobs else f"{job.user or job.source}/{job.name}/{job.id}"
-        jobs[visible(key, 500)] = job
+    for job in sorted(ended, key=lambda each: (each.id, each.user, each.source, each.name, each.paths)):
+        key = visible("/".join(filter(None, (job.user, job.id))), 500)
+        # Two schedulers may count alike.
+        jobs[key if key not in jobs else visible(f"{job.source}/{job.name}/{key}", 500)] = job
     return Candidates(jobs, (), faults, tuple(sources))
 
 
@@ -115,10 +116,16 @@ def run_night(
         outcomes = spools.enter_context(closing(_outcomes(found.sources, waiting, triage, spools)))
         for task, outcome in outcomes:
             job, mark = waiting[task.key]
+            if outcome.verdict is not None:
+                try:
+                    verdict = read_verdict(outcome.verdict)
+                except ValueError as fault:  # a worker of another version
+                    outcome = Outcome(FAULTY, reason=f"its verdict cannot be read: {fault}")
+                else:
+                    if data_dir is not None:
+                        keep(verdict, job.paths, data_dir, user=job.user)
             is_over = outcome.status != FAULTY  # else it is tried again next night
             store.keep(task.key, job, mark.digest if is_over else "", outcome, night, time.time())
-            if outcome.verdict is not None and data_dir is not None:
-                keep(read_verdict(outcome.verdict), job.paths, data_dir, user=job.user)
             done += 1
             if progress is not None:
                 said = task.key if outcome.status == TRIAGED else f"{task.key}: {outcome.reason}"
