@@ -6,7 +6,7 @@ CASES holds labelled cases (`logtriage eval`). Each is judged twice: as it is, a
 decide it, as if its failure were new. Then the model of `vote_calibration.py` votes on each: a right vote
 cites a line of the label; a wrong one names a type whose words the label's line has as well, or one that
 another line of this job speaks for. The votes pass the same check against the logs as real ones, and are
-pooled and weighed by the same code. Rules were mended after these cases, so that the first offline table flatters.
+pooled and weighed by the same code. Rules were mended after these cases, so the first offline table flatters.
 """
 
 from __future__ import annotations
