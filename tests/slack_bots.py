@@ -108,7 +108,7 @@ def a_home(folder: Path, slack: FakeSlack, **settings: Any) -> Home:
     config = folder / "logtriage.toml"
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
         "LOGTRIAGE_CONFIG": str(config),
         "LOGTRIAGE_DATA_DIR": str(folder / "data"),
         "LOGTRIAGE_SLACK_BOT_TOKEN": "xoxb-test",

@@ -128,6 +128,7 @@ def test_the_job_of_a_question_is_found_in_its_words() -> None:
         "should I re-run?",
     ):
         assert subjects(question) == [], question
+    assert [(each.word, each.is_sure) for each in subjects("did the job explode?")] == [("explode", False)]
     assert [each.word for each in subjects("why did nightly fail", is_first=True)] == ["nightly"]
 
 

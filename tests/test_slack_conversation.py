@@ -64,6 +64,7 @@ def test_a_conversation_of_twenty_questions(slack: FakeSlack, home: Home) -> Non
         "when did it die": "02:18:3",
         "how much was lost?": "step 100",
         "whta do i do?": "Take node-07 out",
+        "at which step did the job explode?": "last step 165",
         "did this happen before?": "No earlier job",
     }
     for number, (question, said) in enumerate(follow_ups.items(), 2):
@@ -76,9 +77,9 @@ def test_a_conversation_of_twenty_questions(slack: FakeSlack, home: Home) -> Non
         assert re.search(r"`[\w./-]+:\d+`", answer.text), f"cites no line: {question}"
     # Another job in the same thread, then again about that one.
     slack.mention("and job 4820?", thread=thread)
-    assert "process.native_crash" in slack.answer(thread, count=12).text
+    assert "process.native_crash" in slack.answer(thread, count=13).text
     slack.write("which rank?", channel="C1", thread=thread)
-    assert "rank 3" in slack.answer(thread, count=13).text
+    assert "rank 3" in slack.answer(thread, count=14).text
     # By name of one job, by path, by name and user of several.
     assert "code.assertion" in asked(slack, "what happened to speech")
     assert "data.corrupt" in asked(slack, f"triage {home.folder}/logs/ann/vision-4813/")

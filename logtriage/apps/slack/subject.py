@@ -54,6 +54,7 @@ _NO_JOB = re.compile(
     r"jobs?|runs?|training|experiment|who|can|could|should|would|will|tell|me|us|show|see|look|give|find|check|"
     r"about|happen\w*|went|wrong|cause\w*|reason|error\w*|problem|issue|hey|hi|hello|please|thanks?|thank|ok|okay|"
     r"yes|no|just|know|think|say|lines?|nodes?|hosts?|ranks?|gpus?|much|many|long|far|lost|sure|else|were|are|am|"
+    r"abort\w*|oom\w*|deadlock\w*|fr[eo]+z\w*|quit\w*|disappear\w*|vanish\w*|wait\w*|lose|lost|throw|threw|rais\w*|"
     r"his|her|their|its|from|into|ignore|above|anything|something|everything|nothing|help|do|triage|explain|"
     r"sum\w*|slack|bot|lunch|prod\w*|cluster|machine\w*|server\w*|output|message|traceback|evidence|proof|action)"
 )
@@ -83,7 +84,8 @@ def subjects(text: str, *, is_first: bool = False) -> list[Subject]:
         for match in pattern.finditer(rest):
             word = next((each for each in match.groups() if each), "")
             if not _NO_JOB.fullmatch(word.rstrip(".:")):
-                add(word, True)
+                # A plain word after `job` may be a verb that is not in the list.
+                add(word, pattern is not _AFTER or not word.isalpha())
     for match in _NUMBERED.finditer(rest):
         number = match[1].rstrip(".:")
         if not _NO_NAME.fullmatch(number) or (number.isdigit() and len(number) > 2):
