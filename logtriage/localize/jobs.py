@@ -96,6 +96,8 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
             continue
         known.update(_NUMBER.findall(reading.source.file))
         for line in (*reading.lines[:200], *reading.lines[-200:]):
-            if _SPEAKS_OF_JOB.search(line.text[:400]):
-                known.update(_NUMBER.findall(line.text[:400]))
+            text = line.text[:400]
+            lower = text.lower()
+            if ("job" in lower or "step" in lower or "slurm" in lower) and _SPEAKS_OF_JOB.search(text):
+                known.update(_NUMBER.findall(text))
     return OtherJobs(frozenset(named), frozenset(named & known), pods, files)
