@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,38 +213,27 @@ def killing(times: int) -> threading.Thread:
     return thread
 
 
-def outcomes(tasks: Sequence[Task], deaths: int) -> dict[str, tuple[str, str]]:
-    killer = killing(deaths)
-    done = triaged_here(tasks, Limits(offline=True), 1)
-    told = {task.key: (outcome.status, outcome.reason) for task, outcome in done}
-    killer.join()
-    return told
-
-
-def test_a_worker_that_died_is_replaced(tmp_path: Path) -> None:
-    write_job(tmp_path, "job-1", "key")
-    assert outcomes([Task("job-1", (str(tmp_path / "job-1"),))], deaths=1) == {"job-1": (TRIAGED, "")}
-
-
-def test_a_job_that_kills_its_worker_twice_is_poisoned_alone(tmp_path: Path) -> None:
+def test_a_worker_that_died_is_replaced_and_a_job_that_kills_two_is_poisoned_alone(tmp_path: Path) -> None:
     tasks = []
     for name in ("job-1", "job-2"):
         write_job(tmp_path, name, "key")
         tasks.append(Task(name, (str(tmp_path / name),)))
-    assert outcomes(tasks, deaths=2) == {
+    killer = killing(3)  # two at the first job, one at the second
+    done = triaged_here(tasks, Limits(offline=True), 1)
+    told = {task.key: (outcome.status, outcome.reason) for task, outcome in done}
+    killer.join()
+    assert told == {
         "job-1": (POISONED, "its process died twice, the last time by SIGKILL"),
         "job-2": (TRIAGED, ""),
     }
 
 
 def test_no_worker_outlives_a_night_that_is_broken_off(tmp_path: Path) -> None:
-    for number in range(6):
-        write_job(tmp_path, f"job-{number}", "key")
-    tasks = [Task(f"job-{number}", (str(tmp_path / f"job-{number}"),)) for number in range(6)]
-    night_ = triaged_here(tasks, Limits(offline=True), 2)
-    next(night_)
+    write_job(tmp_path, "job", "key")
+    outcomes = triaged_here([Task(str(number), (str(tmp_path / "job"),)) for number in range(6)], Limits(), 2)
+    next(outcomes)
     assert list(workers_of(os.getpid()))
-    night_.close()  # type: ignore[attr-defined]
+    outcomes.close()  # type: ignore[attr-defined]
     assert not list(workers_of(os.getpid()))
 
 

@@ -30,7 +30,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 
 def test_a_night_on_a_cluster_whose_worker_dies_gives_the_same_digest(tmp_path: Path) -> None:
-    for number, fault in enumerate(("ecc", "key", "none", "ecc", "quiet", "key", "none", "ecc")):
+    for number, fault in enumerate(("ecc", "key", "none", "ecc", "quiet", "key")):
         write_job(tmp_path / "logs", f"job-{number}", fault)
     here, there = tmp_path / "here", tmp_path / "there"
     assert night(tmp_path / "logs", tmp_path / "data", "--output", here).returncode == 0
@@ -42,7 +42,7 @@ def test_a_night_on_a_cluster_whose_worker_dies_gives_the_same_digest(tmp_path: 
         ran = night(tmp_path / "logs", tmp_path / "other", *options)
         killer.join()
     assert ran.returncode == 0, ran.stderr
-    assert "8 jobs were read, 8 are in the digest" in ran.stderr
+    assert "6 jobs were read, 6 are in the digest" in ran.stderr
     assert site(there) == site(here)
 
 
