@@ -81,8 +81,12 @@ def template(verdict: Verdict) -> str:
     text = segments(plain(cited.text.encode("utf-8", "surrogatepass")))[-1]
     # `3: ` of srun and `host: ` of pdsh are labels where they begin a line that a rule found telling.
     text = read_head(text, Columns(srun_labels=True, host_labels=hosts)).message
-    text = _PLACEHOLDER.sub(lambda each: f"<{each[1].upper()}>", Redaction(hosts=hosts).redact(text))
-    return mask(text)[:LONGEST_TEMPLATE]
+    # Before as well, so that a verdict without secrets has the template of the one with them.
+    return mask(_unnumbered(Redaction(hosts=hosts).redact(_unnumbered(text))))[:LONGEST_TEMPLATE]
+
+
+def _unnumbered(text: str) -> str:
+    return _PLACEHOLDER.sub(lambda each: f"<{each[1].upper()}>", text)
 
 
 def incidents(jobs: Iterable[TriagedJob], night: int) -> list[Incident]:
