@@ -112,6 +112,7 @@ def record() -> None:
         for asked in ("nobody", "root", "nosuch"):
             source.find(asked, 50)
         list(source.ended(time.time() - 3600))
+        source.known()
         place = FOLDER / "collected"
         place.mkdir()
         for job in ("1", "2", "10", "11", "12_3"):

@@ -122,6 +122,11 @@ def test_by_name_and_by_user(trial: Trial) -> None:
     assert trial.source.find("nosuch", 10) == []
 
 
+def test_a_misspelt_name_is_answered_with_the_near_ones(trial: Trial) -> None:
+    found = find_jobs("lama-sft", [trial.source])
+    assert not found.jobs and found.near[0] == "llama-sft"
+
+
 def test_an_odd_name_cuts_no_row(trial: Trial) -> None:
     job = trial.one("9")
     assert (job.name, job.state) == ("a b|c", "FAILED")

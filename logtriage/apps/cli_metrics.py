@@ -6,7 +6,6 @@ node_exporter's textfile collector takes them; the format is Prometheus' text ex
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -101,6 +100,8 @@ def _escaped(text: str) -> str:
 
 def _replace(file: Path, text: str) -> None:
     """In one step: the collector reads whenever it likes. The part has no ending that it would read."""
+    import tempfile
+
     descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as writing:

@@ -30,6 +30,7 @@ from logtriage.sources.roots import is_path
 _JOB_ID = re.compile(r"\d{1,12}(?:[_+]\d{1,9})?")
 _WORD = re.compile(r"[\w.@-]{1,128}", re.ASCII)  # of a name or user that may stand in a command
 _MEND = "run logtriage where Slurm's client tools are, or remove the source"
+_DAYS_KNOWN = 7  # whose names a misspelt question may mean
 _LONGEST_BACK = 20 * 365 * 86_400  # seconds; Slurm refuses a start before 1970
 _KEPT = (  # for the text that a triage reads
     *("JobID", "JobName", "User", "Partition", "NNodes", "NodeList", "State", "ExitCode", "DerivedExitCode"),
@@ -82,6 +83,11 @@ class Slurm(BaseModel):
         found = [each for each in groups if fit(each[0], asked) is not None]
         found.sort(key=lambda each: order(each[0], asked))
         return [self._with_outputs(job, [*group, *self._told_now(job)]) for job, group in found[:limit]]
+
+    def known(self) -> list[KnownJob]:
+        """The jobs of the last days by their names, without steps and files."""
+        options = ("--allusers", "--allocations", f"--starttime=now-{min(self.days, _DAYS_KNOWN)}days")
+        return [self._facts(group) for group in _by_job(self._sacct(*options))]
 
     def ended(self, since: float) -> Iterator[KnownJob]:
         """Jobs that ended at `since` or later, each as its last run ended."""
