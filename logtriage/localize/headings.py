@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.model import Line
 
-# `=== gpu-3 2026-02-09 13:00 ===`, `##### gpu-3 #####`; Ansible's `gpu-3 | CHANGED | rc=0 >>`; shells:
-# `[root@gpu-3 ~]# nvidia-smi`, `root@gpu-3:~# nvidia-smi`, `$ ssh gpu-3 nvidia-smi`.
+# `=== cn-3 2026-02-09 13:00 ===`, `##### cn-3 #####`; Ansible's `cn-3 | CHANGED | rc=0 >>`; shells:
+# `[root@cn-3 ~]# nvidia-smi`, `root@cn-3:~# nvidia-smi`, `$ ssh cn-3 nvidia-smi`.
 _HEADING = re.compile(
     r"^(?:[=#*]{2,80}|-{3,80}|>{2,80}) *(?:(?i:host(?:name)?|node|on)[ :=]{1,2})?"
     rf"({HOST_WORD})(?:[ :,=#*<-]|$)"
@@ -19,6 +19,7 @@ _HEADING = re.compile(
     rf"|^\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$]{{0,80}})?\]?[#$] "
     rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
 )
+_FIRST = frozenset("=#*->+$")  # of a heading without a prompt's `@` or Ansible's bar
 _ALONE = re.compile(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
 _DASHES = re.compile(r"^-{4,80}$")
 
@@ -44,9 +45,10 @@ def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> 
     found: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
         text = line.text[:200]
-        if (heading := _HEADING.match(text)) is not None:
+        may = text[:1] in _FIRST or "@" in text[:40] or " | " in text[:110]
+        if may and (heading := _HEADING.match(text)) is not None:
             host = next(group for group in heading.groups() if group is not None)
-        elif (alone := _ALONE.match(text)) is not None and _between_dashes(lines, at):
+        elif " " not in text and (alone := _ALONE.match(text)) is not None and _between_dashes(lines, at):
             host = alone[1]
         else:
             continue

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
+from logtriage.rulebank.matcher import without_digits
 
 MOST_HOSTS = 20_000  # of one list
 HOST_WORD = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
-# A row of a hostfile of mpirun or DeepSpeed: `gpu-3 slots=8`, of MPICH: `gpu-3:8`.
+# A row of a hostfile of mpirun or DeepSpeed: `cn-3 slots=8`, of MPICH: `cn-3:8`.
 _SLOTS = re.compile(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
-# `mpirun --host gpu-3:8,gpu-4:8`, `horovodrun -H …`
+# `mpirun --host cn-3:8,cn-4:8`, `horovodrun -H …`
 _OPTION = re.compile(
     r"(?:mpirun|mpiexec|horovodrun) .{0,400}?-(?:H|-?hosts?)[ =]([\w.:-]{1,100}(?:,[\w.:-]{1,100}){1,999})"
 )
@@ -32,14 +33,14 @@ _RANK = (
 )
 _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
 _INTRODUCED = (
-    # `gpu-3 rank 17: …`, `[gpu-3] rank=17`, `gpu-3 cuda:1 rank=17`
+    # `cn-3 rank 17: …`, `[cn-3] rank=17`, `cn-3 cuda:1 rank=17`
     re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}(?:\S{{1,20}} )?\(?{_RANK}"),
-    # `rank 17 on gpu-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=gpu-3`
+    # `rank 17 on cn-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=cn-3`
     re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
-    # `host=gpu-3 rank=17`
+    # `host=cn-3 rank=17`
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
 )
-# `gpu-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on gpu-3`
+# `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
 _RANGES = (
     re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
@@ -59,25 +60,25 @@ class Roster:
 
 def gather_roster(scene: Scene) -> Roster:
     """The longest list of hosts in the logs: rows of a hostfile, mpirun's option or Slurm's node list."""
-    lists: list[tuple[str, ...]] = []
+    longest: tuple[str, ...] = ()
     counts: set[int] = set()
     for reading in scene.readings:
         rows: dict[str, None] = {}
         for line in reading.lines:
             text = line.text[:5000]
-            if row := _SLOTS.match(text):
+            if (len(text) < 120 or "slots" in text[:200]) and (row := _SLOTS.match(text)):
                 rows[row[1]] = None
                 counts.add(int(row[2] or row[3]))
-            elif found := _NODELIST.search(text):
-                lists.append(expanded(found[1]))
+            elif ("NODELIST=" in text or "NodeList=" in text) and (found := _NODELIST.search(text)):
+                longest = max(longest, expanded(found[1]), key=len)
             elif ("-H" in text or "-host" in text) and (found := _OPTION.search(text)):
                 entries = [each.partition(":") for each in found[1].split(",")]
-                lists.append(tuple(dict.fromkeys(host for host, _, _ in entries)))
+                longest = max(longest, tuple(dict.fromkeys(host for host, _, _ in entries)), key=len)
                 counts |= {int(count) for _, _, count in entries if count.isdecimal() and len(count) < 4}
-            if "node" in text or "NODE" in text or "-ppn" in text:
+            if "node" in text or "_NODE" in text or "-ppn" in text:
                 counts.update(int(count) for count in _PER_HOST.findall(text))
-        lists.append(tuple(rows))
-    return Roster(max(lists, key=len, default=()), max(counts, default=None))
+        longest = max(longest, tuple(rows), key=len)
+    return Roster(longest, max(counts, default=None))
 
 
 def expanded(nodelist: str) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ def expanded(nodelist: str) -> tuple[str, ...]:
             if not last:
                 hosts.append(base + first + rest)
                 continue
-            if not (first and last) or int(last) - int(first) > MOST_HOSTS:
+            if not (first.isdigit() and last.isdigit()) or int(last) - int(first) + len(hosts) > MOST_HOSTS:
                 continue
             hosts += [f"{base}{at:0{len(first)}d}{rest}" for at in range(int(first), int(last) + 1)]
     return tuple(dict.fromkeys(hosts[:MOST_HOSTS]))
@@ -109,11 +110,25 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
     return found
 
 
-def introductions(line: Line) -> Iterator[tuple[int, str]]:
-    """Ranks that a line says to run on a host, each with that host."""
-    message = line.message[:300]
-    if "ank" not in message and "RANK" not in message and "PROCID" not in message:
-        return
+def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
+    """Ranks that lines say to run on a host, each with that host.
+
+    Of lines that differ in digits alone all are read only if the first one of them says so.
+    """
+    silent: set[str] = set()
+    for line in lines:
+        message = line.message[:300]
+        if "ank" not in message and "RANK" not in message and "PROCID" not in message:
+            continue
+        if (shape := without_digits(message)) in silent:
+            continue
+        found = list(_introduced(message))
+        yield from found
+        if not found:
+            silent.add(shape)
+
+
+def _introduced(message: str) -> Iterator[tuple[int, str]]:
     for pattern in _INTRODUCED:
         if (said := pattern.search(message)) and is_host(said["host"]):
             yield int(said["rank"]), said["host"]

@@ -156,14 +156,14 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if said_by := said_ranks(reading.lines):
             pids |= said_by
             ranks.update(said_by.values())
+        for introduced_rank, host in introductions(reading.lines):
+            ranks.add(introduced_rank)
+            votes[introduced_rank][host] += 1
         for line in reading.lines:
             if "world_rank=" in line.text and (worker := _RAY_WORKER.search(line.text[:1000])) is not None:
                 ranks.add(int(worker[3]))
                 pids.setdefault((worker[1], int(worker[2])), int(worker[3]))
                 votes[int(worker[3])][worker[1]] += 3
-            for introduced_rank, host in introductions(line):
-                ranks.add(introduced_rank)
-                votes[introduced_rank][host] += 1
             rank = whole_file if whole_file is not None else line.rank
             if rank is not None and rank == belied.get(source.file):
                 rank = None

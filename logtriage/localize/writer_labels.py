@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from logtriage.localize.rosters import is_host
+from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.model import Line
 
 _WORDS = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
@@ -70,14 +70,14 @@ def _alternates(numbers: Sequence[int]) -> bool:
 
 
 _HOST_LABEL = re.compile(
-    r"[\[(<]?((?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
+    rf"[\[(<]?({HOST_WORD})"
     r"(?:(?::(\d{1,5}))?[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HostLabels:
-    """Hosts by the words with which a file's lines begin; `[gpu-3:17]:` may number the ranks of all hosts."""
+    """Hosts by the words with which a file's lines begin; `[cn-3:17]:` may number the ranks of all hosts."""
 
     hosts: Mapping[str, str] = field(default_factory=dict)
     counts_ranks: bool = False
@@ -102,7 +102,7 @@ _RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
 def host_labels(lines: Sequence[Line]) -> HostLabels:
-    """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| gpu-07 …`.
+    """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| cn-07 …`.
 
     Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`.
     """
