@@ -154,7 +154,8 @@ def test_over_stdio_the_working_directory_is_the_root_and_nothing_can_be_taught(
 
 def test_the_verdict_is_that_of_the_command_line_and_is_kept(address: str, place: Path) -> None:
     path = str(place / "jobs" / "sure" / "logs")
-    told, past = asked(address, ("triage", {"path": path}), ("history", {}))
+    of_its_type = ("history", {"failure_type": "cuda.out_of_memory"})
+    told, past = asked(address, ("triage", {"path": path}), of_its_type)
     verdict = told.json()
     own = subprocess.run(
         [*PROGRAM[:-1], "triage", path, "--offline", "--no-history", "--json", "-"],
@@ -167,7 +168,8 @@ def test_the_verdict_is_that_of_the_command_line_and_is_kept(address: str, place
     for name in ("failure_type", "confidence", "culprits", "restart"):
         assert verdict["verdict"].get(name) == expected["verdict"][name]
     assert verdict["verdict"]["evidence"][0]["line"] == expected["verdict"]["evidence"][0]["line"]
-    assert verdict["id"] in [each["id"] for each in past.json()["verdicts"]]
+    (entry,) = (each for each in past.json()["verdicts"] if each["id"] == verdict["id"])
+    assert entry["paths"] == ["sure/logs"]  # as it can be asked for again
 
 
 def test_lines_are_read_and_searched_by_the_names_of_their_files(address: str) -> None:

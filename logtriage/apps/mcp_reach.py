@@ -52,6 +52,12 @@ class Reach:
                 return real
         raise Refused(f"there are no logs at that path below {' or '.join(self.roots)}")
 
+    def name(self, path: str) -> str:
+        """A path below a root as it can be asked for: relative to it, so that no home folder is named."""
+        real = os.path.realpath(path)
+        root = next(root for root in self.roots if below(real, [root]) is not None)
+        return os.path.relpath(real, root)
+
     def verdict(self, path: str) -> Verdict:
         """The verdict on a job, decided without a model: the one that asks is a model already."""
         with self._reading:

@@ -23,7 +23,7 @@ from logtriage.memory.ledger import LedgerFault, open_ledger
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, has_memory
 from logtriage.memory.verdicts import KeptVerdict, keep, when
 from logtriage.redaction import Redaction
-from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Rule
 from logtriage.sources.job import SourceFault
@@ -90,7 +90,7 @@ def tools(reach: Reach) -> list[Tool]:
         fitting = (
             kept for kept in reach.history() if failure_type in ("", kept.verdict.verdict.failure_type)
         )
-        return {"notice": NOTICE, "verdicts": [_entry(kept) for kept in islice(fitting, _few(limit))]}
+        return {"notice": NOTICE, "verdicts": [_entry(kept, reach) for kept in islice(fitting, _few(limit))]}
 
     return [_plain(tool) for tool in (triage, read_lines, search_log, similar, rules_lookup, history)]
 
@@ -146,7 +146,7 @@ def _few(limit: int) -> int:
     return min(max(limit, 1), MOST_HISTORY)
 
 
-def _bank(reach: Reach) -> Any:
+def _bank(reach: Reach) -> Bank:
     return load_bank(files_in_state(reach.settings.data_dir, ACTIVE))
 
 
@@ -169,7 +169,7 @@ def _described(rule: Rule) -> list[str]:
     return [each[:600] for each in lines]
 
 
-def _entry(kept: KeptVerdict) -> dict[str, Any]:
+def _entry(kept: KeptVerdict, reach: Reach) -> dict[str, Any]:
     body = kept.verdict.verdict
     return {
         "id": kept.verdict.id,
@@ -178,7 +178,7 @@ def _entry(kept: KeptVerdict) -> dict[str, Any]:
         "confidence": body.confidence,
         "title": _shown(body.title),
         "hosts": [_shown(host) for host in body.culprits.hosts[:8]],
-        "paths": [_shown(path) for path in kept.paths[:4]],
+        "paths": [_shown(reach.name(path)) for path in kept.paths[:4]],
     }
 
 
