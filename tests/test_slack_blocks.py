@@ -88,8 +88,8 @@ def test_plain_answers_keep_the_limits(asked: str, names: list[str]) -> None:
     jobs = [KnownJob(name or "j", "queue", name=name, state="FAILED", note=name) for name in names]
     found = Found(tuple(jobs), tuple(names[:3]), tuple(name for name in names[:5] if name.strip()))
     messages = [notices.unknown_job(asked, found), notices.which_job(), notices.not_understood()]
-    messages += [notices.choice(asked or "x", found, is_more=True)] if jobs else []
-    messages += [notices.still_running(job, asked) for job in jobs[:2]]
+    messages += [notices.choice(asked or "x", asked * 3, found, is_more=True)] if jobs else []
+    messages += [notices.still_running(job, asked, asked) for job in jobs[:2]]
     messages += [notices.nothing_readable(job, asked) for job in jobs[:2]]
     messages += [notices.reading(job, 3) for job in jobs[:2]]
     for message in map(as_sent, messages):

@@ -98,14 +98,15 @@ def test_a_conversation_of_twenty_questions(slack: FakeSlack, home: Home) -> Non
 
 
 def test_a_pick_from_several_is_answered(slack: FakeSlack, home: Home) -> None:
-    thread = slack.mention("the jobs of eve")
+    thread = slack.mention("should I restart the jobs of eve?")
     choice = slack.answer(thread)
     element, _ = choice.element("logtriage_pick")
     wanted = [each["text"]["text"] for each in element["options"]]
     slack.press(
         choice, "logtriage_pick", option=next(at for at, text in enumerate(wanted) if "scary" in text)
     )
-    assert "none.completed" in slack.answer(thread, count=2).text
+    picked = slack.answer(thread, count=2).text
+    assert "none.completed" in picked and "nothing to restart" in picked
     newest = asked(slack, "why did the last job of eve die?")
     assert "none.completed" in newest or "checkpoint.mismatch" in newest
 

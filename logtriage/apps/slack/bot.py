@@ -241,15 +241,17 @@ def _listen_to_buttons(app: AsyncApp, bot: Bot) -> None:
         press = press_of(body, "")
         value = str((action.get("selected_option") or {}).get("value") or action.get("value") or "")
         name = str(action.get("action_id") or "")
-        asked, job = (str(action.get("block_id") or ""), value) if name == notices.PICK else (value, "")
+        told, job = (str(action.get("block_id") or ""), value) if name == notices.PICK else (value, "")
         if name == notices.LOOK:
-            job, _, asked = value.partition(" ")
+            job, _, told = value.partition(" ")
+        word, text = notices.brought_back(told)
         question = Question(
             channel=press.channel,
             user=press.user,
-            text=asked,
+            text=text,
             thread=press.thread,
             is_direct=press.is_direct,
+            word=word,
             job=job,
             is_running_too=name == notices.LOOK,
             reply_url=press.reply_url,

@@ -90,11 +90,11 @@ async def answer(office: Office, question: Question, speaker: Speaker) -> None:
 
 
 def _named(question: Question, *, is_first: bool) -> list[Subject]:
-    """The words that may name the job: after a pick, or in a command of a few words, all of them together."""
-    whole = [Subject(question.text, True)] if question.text else []
-    if question.job:
-        return whole
-    return subjects(question.text, is_first=is_first) or (whole if question.is_command else [])
+    """The words that may name the job; in a command of a few words all of them together."""
+    if question.word:
+        return [Subject(question.word, True)]
+    whole = [Subject(question.text, True)] if question.is_command and question.text else []
+    return subjects(question.text, is_first=is_first) or whole
 
 
 def _topic(office: Office, question: Question) -> Topic | None:
@@ -140,11 +140,13 @@ async def _about_jobs(office: Office, question: Question, found: _Lookup, speake
     if len(exact) == 1 or (jobs and _NEWEST.search(question.text)):
         jobs = tuple(exact[:1]) or jobs[:1]
     if len(jobs) > 1:
-        await speaker.say(notices.choice(found.word, found.answer, is_more=len(jobs) >= MOST_FOUND))
+        await speaker.say(
+            notices.choice(found.word, question.text, found.answer, is_more=len(jobs) >= MOST_FOUND)
+        )
         return
     job = jobs[0]
     if job.is_running and not question.is_running_too and not _STUCK.search(question.text):
-        await speaker.say(notices.still_running(job, found.word))
+        await speaker.say(notices.still_running(job, found.word, question.text))
         return
     await _about_job(office, question, job, speaker)
 
@@ -212,7 +214,7 @@ async def _show(
 async def _head(office: Office, question: Question, verdict: Verdict, raw: Verdict) -> list[Block]:
     """The reply to what was asked besides the cause, before the verdict."""
     kinds = [kind for kind in asked(question.text) if kind is not Kind.CAUSE]
-    if not kinds or question.job:
+    if not kinds:
         return []
     reply = await _reply(office, question.text, verdict, raw, kinds)
     return list(_shown(replace(reply, lines=())).blocks) if reply else []

@@ -30,6 +30,7 @@ class Question:
     is_direct: bool = False
     is_named: bool = True
     is_command: bool = False
+    word: str = ""  # by which the job is found, where it was picked or pressed
     job: str = ""
     is_running_too: bool = False  # look at the logs though the job has not ended
     reply_url: str = ""

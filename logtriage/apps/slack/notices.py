@@ -17,6 +17,7 @@ from logtriage.sources.lookup import Found
 PICK, MEANT, LOOK = "logtriage_pick", "logtriage_meant", "logtriage_look"
 MOST_OPTIONS = 100
 _BLOCK_ID = 255
+_BETWEEN = " | "
 
 
 def job_key(job: KnownJob) -> str:
@@ -80,7 +81,18 @@ def _unasked(found: Found) -> list[Block]:
     return [context("Could not be asked: " + "; ".join(_sentence(each) for each in found.unasked[:4]))]
 
 
-def choice(asked: str, found: Found, *, is_more: bool) -> Message:
+def again(asked: str, question: str, most: int) -> str:
+    """What a pick or a press brings back: the word that names the job, and the question."""
+    return f"{asked[:most]}{_BETWEEN}{question}"[:most].rstrip()
+
+
+def brought_back(told: str) -> tuple[str, str]:
+    """(the word that names the job, the question) of what `again` made."""
+    asked, _, question = told.partition(_BETWEEN)
+    return asked, question or asked
+
+
+def choice(asked: str, question: str, found: Found, *, is_more: bool) -> Message:
     """Several jobs answer to it: a list to pick from."""
     options = [
         {
@@ -97,8 +109,7 @@ def choice(asked: str, found: Found, *, is_more: bool) -> Message:
     }
     count = f"{'More than ' if is_more else ''}{len(options)}"
     text = f"{count} jobs answer to {visible(asked, 100)}. Which one?"
-    # The answer to the pick looks the job up again, by what was asked.
-    row: Block = {"type": "actions", "block_id": asked[:_BLOCK_ID], "elements": [select]}
+    row: Block = {"type": "actions", "block_id": again(asked, question, _BLOCK_ID), "elements": [select]}
     return plain(text, row, *_unasked(found))
 
 
@@ -110,13 +121,13 @@ def _option(job: KnownJob) -> str:
     return text if len(text) <= LABEL else text[: LABEL - 1] + "…"
 
 
-def still_running(job: KnownJob, asked: str) -> Message:
+def still_running(job: KnownJob, asked: str, question: str) -> Message:
     facts = [f"since {words.clock(iso_time(job.started))[:16]} UTC"] if job.started else []
     facts += [f"on {words.listed(job.nodes, 4)}"] if job.nodes else []
     told = f" ({', '.join(facts)})" if facts else ""
     state = f" as {visible(job.state, 30)}" if job.state and job.state.upper() != "RUNNING" else ""
     text = f"Job {named(job)} is still running{state}{told}. It has not ended, so there is no cause to name."
-    look = button(LOOK, "Look at its logs so far", f"{job_key(job)} {asked[:1900]}")
+    look = button(LOOK, "Look at its logs so far", f"{job_key(job)} {again(asked, question, 1900)}")
     return plain(text, {"type": "actions", "elements": [look]})
 
 
