@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from browser import opened
 from fleet_verdicts import ECC, START, fleet_job
 from markdown_it import MarkdownIt
 
@@ -176,3 +177,11 @@ def test_what_no_rule_explains_is_put_before_a_person() -> None:
     told = a_digest(cheap, dear, unsure, old, untriaged=[Untriaged("bad", "poisoned", "it died", 2)])
     assert [job.key for job in told.unknowns] == ["job-2", "job-3", "job-1"]
     assert "bad: poisoned: it died" in markdown(told)
+
+
+def test_a_browser_opens_the_site_without_complaint(tmp_path: Path) -> None:
+    hostile = fleet_job(1, "unknown", text=HOSTILE, title=HOSTILE, night=2)
+    publish(a_digest(hostile, full(2, night=2)), tmp_path / "site")
+    for page in ("index.html", "incidents.html"):
+        seen = opened(tmp_path / "site" / page, tmp_path / "profile")
+        assert "<h1>" in seen.stdout and "Content Security Policy" not in seen.stderr
