@@ -158,9 +158,15 @@ def _silent_host(findings: Findings, root: Group) -> Decision | None:
 
 
 def _ended_for_its_launcher(findings: Findings, silent: Sequence[int]) -> Decision | None:
-    """The end of a silent rank by a signal that its own launcher saw before any other end on that host."""
+    """The end of a silent rank by a signal that its own launcher saw before any other end on that host.
+
+    Where peers on other hosts ended by the same signal, it is how their watchdogs end a process that waits.
+    """
+    alike = {exit_.code for exit_ in findings.exits if exit_.claimed_root and exit_.rank not in silent}
     for exit_ in findings.exits:
         if not exit_.claimed_root or exit_.failure_type is None or exit_.rank not in silent:
+            continue
+        if exit_.code in alike:
             continue
         for rival in findings.cascade.rivals:
             if rival.failure_type == exit_.failure_type and exit_.rank in rival.ranks:
