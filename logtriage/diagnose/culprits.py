@@ -61,6 +61,8 @@ def blame(
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel, topology) or _hosts(members, topology)
+    if machine and not hosts:  # the surer lines name no machine, weaker ones do
+        hosts = _hosts(root.causes, topology)
     if root.failure_type == "network.infiniband" and hosts:  # others complain of their peer there
         ranks = shown = _first_ranks(each for each in members if each.host in hosts)
     else:
