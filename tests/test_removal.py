@@ -90,3 +90,24 @@ def test_what_is_missing_never_makes_a_wrong_verdict_certain(
             assert decision.failure_type in (*follows, "unknown", "none.running")
             assert decision.confidence < whole.confidence
             assert decision.confidence <= CERTAIN
+
+
+def test_where_other_hosts_left_their_kernel_logs_a_missing_one_leaves_doubt() -> None:
+    quiet = "[Sat Jan 31 07:00:01 2026] usb 1-1: new high-speed USB device number 2 using xhci_hcd\n" * 3
+    job = [
+        of_rank(
+            rank, steps(30) + WATCHDOG.format(rank=rank, op="ALLREDUCE"), host=f"node-{rank // 2}"
+        )
+        for rank in range(4)
+    ]
+    kernels = [reading(f"{host}.dmesg", quiet, SourceRole.KERNEL, host=host) for host in ("node-0", "node-1")]
+    whole, part = decide(findings(*job, *kernels)), decide(findings(*job, *kernels[:1]))
+    assert whole.failure_type == part.failure_type == "collective.timeout"
+    assert part.confidence < whole.confidence and part.confidence < 0.8
+
+
+def test_a_lost_peer_of_which_no_launcher_tells_is_not_certain() -> None:
+    job = [of_rank(rank, steps(30) + LOST) for rank in range(4)]
+    decision = decide(findings(*job))
+    assert decision.failure_type == "collective.remote_error"
+    assert decision.confidence < 0.8

@@ -71,7 +71,9 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
     role = next(
         each.source.role for each in findings.scene.readings if each.source.file == cited[0].file
     )
-    if known is not None and last is not None and role not in (SourceRole.WORKER, SourceRole.MERGED):
+    of_job = role in (SourceRole.WORKER, SourceRole.MERGED)
+    of_job = of_job and not decision.failure_type.startswith("scheduler.")
+    if known is not None and last is not None and not of_job:
         known = max(known, last)  # what a controller says without a date of the end comes after the last step
     return cited[0], known
 

@@ -66,9 +66,11 @@ def indications(
     chosen = [each for each in findings.candidates if _belongs(each, decision, findings.topology)]
     for each in chosen:
         add((each.line,), _role(each), each.failure_type)
-    # Of a hang the last step is cited, which itself was well.
-    well = findings.outcome.line if decision.failure_type == "hang.silent" else None
-    add((each.line for each in decision.evidence if each.line != well), "cause", decision.failure_type)
+    cited = [each.line for each in decision.evidence]
+    if decision.failure_type == "hang.silent":  # its last step itself was well, and so is who writes on
+        stepped = {trace.file for trace in findings.progress.traces}
+        cited = [each for each in cited if each != findings.outcome.line and each.file in stepped] or cited
+    add(cited, "cause", decision.failure_type)
     began = _began(decision)
     ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]
     add(ended, "symptom", "code.subprocess")
@@ -94,7 +96,7 @@ def _role(candidate: Candidate) -> str:
 
 def _belongs(candidate: Candidate, decision: Decision, topology: Topology) -> bool:
     """Whether a candidate is part of this failure: survived, weak and old ones are not."""
-    if candidate.recovered:
+    if candidate.recovered or _is_of_another_pod(candidate, topology):
         return False
     began = _began(decision)
     if began is not None and decision.failure_type == "host.node_lost":
@@ -106,12 +108,17 @@ def _belongs(candidate: Candidate, decision: Decision, topology: Topology) -> bo
         blamed = decision.culprits.hosts
         machine = decision.failure_type.startswith(_OF_A_MACHINE)
         elsewhere = candidate.host is not None and candidate.host not in (blamed if machine else ())
-        if candidate.source_role is SourceRole.KUBERNETES and topology.hosts:
-            known = (*topology.hosts, *topology.node_of_pod, *topology.node_of_pod.values())
-            elsewhere = elsewhere and candidate.host not in known  # a pod of another job
-            return is_recent and not elsewhere
         return is_recent and not (elsewhere and candidate.source_role is SourceRole.KERNEL)
     return is_recent and (candidate.strength is not Strength.HINT or candidate.failure_type in CONSEQUENCES)
+
+
+_POD = re.compile(r"\bpod/([\w.-]+)")
+
+
+def _is_of_another_pod(candidate: Candidate, topology: Topology) -> bool:
+    """Whether an event tells of a pod that is none of the job's, whose pods are known."""
+    told = _POD.search(candidate.line.text[:1000]) if topology.node_of_pod else None
+    return told is not None and told[1] not in (*topology.node_of_pod, *topology.hosts)
 
 
 # Of other failures, what a kernel says of its GPUs is no consequence: another process's channel was reset.

@@ -72,7 +72,12 @@ def _windows(
     if line is None or began is None:
         return {}
     writers = {source.file for source in sources if source.rank in decision.culprits.ranks} | {line.file}
-    return failing_windows(findings.scene.readings, findings.progress, began, writers)
+    windows = failing_windows(findings.scene.readings, findings.progress, began, writers)
+    if decision.failure_type == "hang.silent":  # what others write on while the ranks are silent is no sign
+        stepped = {trace.file for trace in findings.progress.traces}
+        of_ranks = {source.file for source in sources if source.rank is not None}
+        windows = {file: spans for file, spans in windows.items() if file in stepped | of_ranks}
+    return windows
 
 
 def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> Decision:

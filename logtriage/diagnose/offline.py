@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
@@ -19,7 +20,7 @@ from logtriage.localize.outcome import (
     says_status_zero,
     steps_between,
 )
-from logtriage.model import Line
+from logtriage.model import Line, SourceRole
 
 
 def decide(findings: Findings) -> Decision:
@@ -52,14 +53,30 @@ def decide(findings: Findings) -> Decision:
     if elsewhere is not None:
         return elsewhere
     decision = with_recorded_ranks(findings, from_group(findings, root))
-    if root.failure_type in _TOLD_BY_VICTIMS and _is_part(root, findings):
+    if not root.is_learned and _may_be_hidden(root, findings):
         decision = replace(decision, confidence=min(decision.confidence, PART_CONFIDENCE))
     return decision
 
 
 # What only victims report may have begun at a rank whose file is not here.
 _TOLD_BY_VICTIMS = ("collective.timeout", "collective.remote_error")
-PART_CONFIDENCE = 0.8
+# What a kernel knows the reason of, where one is to be known.
+_UNDER_A_KERNEL = (*_TOLD_BY_VICTIMS, "process.killed", "process.native_crash", "cuda.launch_failure")
+PART_CONFIDENCE = 0.78  # of 106 jobs with files taken away, all wrong verdicts but one were of these types
+
+
+def _may_be_hidden(root: Group, findings: Findings) -> bool:
+    """Whether a file that is not here may hold the cause: a rank's, a launcher's, or a kernel's."""
+    kind = root.failure_type
+    if kind in _TOLD_BY_VICTIMS and _is_part(root, findings):
+        return True
+    if kind == "collective.remote_error" and not findings.exits:
+        return True  # no launcher says how the peer ended
+    of_kernel = {each.host for each in findings.scene.sources if each.role is SourceRole.KERNEL}
+    if kind == "process.killed" and not of_kernel:
+        return any(each.code == -signal.SIGKILL for each in findings.exits)  # the OOM killer's way
+    machines = {findings.topology.machine(host) for host in findings.topology.hosts}
+    return kind in _UNDER_A_KERNEL and bool(of_kernel - {None}) and not machines <= of_kernel
 
 
 def _is_part(root: Group, findings: Findings) -> bool:
