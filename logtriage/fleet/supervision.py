@@ -89,6 +89,7 @@ class Worker:
             self._is_over = True
             if self._process is not None:
                 _kill(self._process)
+                self._process.wait()
 
     def _stop(self) -> None:
         process, self._process = self._process, None
