@@ -73,7 +73,7 @@ class Settings(BaseModel):
     slack_ask_users: Names = Field(default=(), description="ids of users who may ask; none: everybody")
     slack_ask_groups: Names = Field(default=(), description="ids of user groups whose members may ask")
     slack_ask_channels: Names = Field(default=(), description="ids of channels where it answers; empty: all")
-    slack_confirm_users: Names = Field(default=(), description="who may confirm; empty lists: all who may ask")
+    slack_confirm_users: Names = Field(default=(), description="who may confirm; none: all who may ask")
     slack_confirm_groups: Names = Field(default=(), description="user groups whose members may confirm")
     slack_triages: int = Field(default=2, ge=1, le=64, description="jobs that are triaged side by side")
     slack_waiting: int = Field(default=50, ge=1, description="jobs that may wait for their turn")
