@@ -197,8 +197,8 @@ def test_codes_rules_and_lines_are_looked_up(address: str) -> None:
     for told, expected in zip(answers, expectations, strict=True):
         assert expected in told
     rule = answers[3].split(" ", 1)[0]
-    (told,) = asked(address, ("rules_lookup", {"text": rule}))
-    assert told.text.startswith(rule) and "pattern:" in told.text
+    (shown,) = asked(address, ("rules_lookup", {"text": rule}))
+    assert shown.text.startswith(rule) and "pattern:" in shown.text
 
 
 @pytest.mark.parametrize(
