@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from logtriage.intake.layout import MOST_LINES, completed, learn_layout
+from logtriage.intake.layout import MOST_LINES, Layout, completed, learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import read_ranges
 from logtriage.model import Line, Source
@@ -32,6 +32,13 @@ JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files �
 WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among the files, but for each file …
 LEAST_WINDOWS = 12 << 10  # … at least this
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
+
+
+# Of a file: (start, stop, line, offset), where line and offset are one known place. What is read goes from
+# the first line that begins there to the end of the last one.
+Window = tuple[int, int, int, int]
+# ((offset, number of the first line), bytes), from a line's start.
+Block = tuple[tuple[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +86,27 @@ def read_closely(
         )
         for source, blocks in zip(sources, taken, strict=True)
     ]
-    readings = []
-    for source, extent, blocks, layout in zip(sources, extents, taken, completed(layouts), strict=True):
-        reader = LineReader(source, layout)
-        lines = [
-            line
-            for (start, first), block in blocks
-            if block
-            for line in reader.read_block(block, first, start)
-        ]
-        readings.append(Reading(source, tuple(lines), extent.weight <= whole_limit))
-    return readings
+    return [
+        Reading(source, _read(source, layout, blocks), extent.weight <= whole_limit)
+        for source, extent, blocks, layout in zip(sources, extents, taken, completed(layouts), strict=True)
+    ]
+
+
+def read_windows(root: Path, source: Source, extent: Extent, size: int) -> Reading:
+    """The head of a source and `size` bytes from each of its extent's places on. Raises StreamFault."""
+    windows = [(0, min(size, extent.bytes), 1, 0)]
+    windows += [(at, min(at + size, extent.bytes), line, at) for line, at in extent.places]
+    blocks = _taken(root, source, _disjoint(windows))
+    year = _year(root, [source], [extent])
+    layout = learn_layout(source, [block for _, block in blocks], year=year, most_lines=LEAST_LINES)
+    return Reading(source, _read(source, completed([layout])[0], blocks), False)
+
+
+def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line, ...]:
+    reader = LineReader(source, layout)
+    return tuple(
+        line for (start, first), block in blocks if block for line in reader.read_block(block, first, start)
+    )
 
 
 _YEAR = re.compile(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
@@ -110,13 +127,14 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
     return None
 
 
-def _blocks(
-    root: Path, source: Source, extent: Extent, whole_limit: int, budget: int
-) -> list[tuple[tuple[int, int], bytes]]:
-    """The bytes to read of a file: ((offset, number of the first line), bytes), each from a line's start."""
+def _blocks(root: Path, source: Source, extent: Extent, whole_limit: int, budget: int) -> list[Block]:
+    """What is read of a file."""
     if extent.weight <= whole_limit:
         return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-    windows = _windows(extent, max(1024, budget * extent.bytes // extent.weight))
+    return _taken(root, source, _windows(extent, max(1024, budget * extent.bytes // extent.weight)))
+
+
+def _taken(root: Path, source: Source, windows: Sequence[Window]) -> list[Block]:
     found = []
     blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
     for (start, _, line, offset), block in zip(windows, blocks, strict=True):
@@ -129,13 +147,10 @@ def _blocks(
     return found
 
 
-def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:
-    """Disjoint windows in file order: (start, stop, line, offset), where line and offset are one known place.
-
-    A window's stop is always at the file's end or goes to the next line end when it is read.
-    """
+def _windows(extent: Extent, budget: int) -> list[Window]:
+    """Disjoint windows in file order, of about `budget` bytes in all."""
     spare = budget
-    chosen: list[tuple[int, int, int, int]] = []
+    chosen: list[Window] = []
 
     def take(start: int, stop: int, line: int, offset: int) -> None:
         nonlocal spare
@@ -151,7 +166,12 @@ def _windows(extent: Extent, budget: int) -> list[tuple[int, int, int, int]]:
     for line, offset in extent.places:
         if not any(start + 1024 <= offset < stop - 1024 for start, stop, _, _ in chosen):
             take(offset - above, offset + below, line, offset)
-    chosen.sort()
+    return _disjoint(chosen)
+
+
+def _disjoint(windows: Iterable[Window]) -> list[Window]:
+    """The windows in file order, those that overlap as one."""
+    chosen = sorted(windows)
     joined = [chosen[0]]
     for start, stop, line, offset in chosen[1:]:
         before = joined[-1]

@@ -1,8 +1,8 @@
 """A closer look at one file, where the first reading left a gap in which something began.
 
 Of large files head, tail and the places that rules named are read. When a rank became slow, or which step was
-made at some time, stands between: two rounds of evenly spread windows find it, the second between the two
-windows of the first that differ.
+made at some time, stands between: rounds of evenly spread windows find it, each between the two windows of
+the last that differ.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from logtriage.intake.reading import Extent, Reading, read_closely
+from logtriage.intake.reading import Extent, Reading, read_windows
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.durations import durations
 from logtriage.localize.findings import Findings
@@ -24,10 +24,11 @@ from logtriage.localize.stragglers import earliest, onset
 from logtriage.model import Line, Source
 from logtriage.rulebank.matcher import Matcher
 
-WINDOWS = 96  # of 16 KiB each, in one round
+WINDOWS = 20  # in one round
+WINDOW_BYTES = 6 << 10  # enough for lines of some ranks that write into one file
 MOST_BYTES = 256 << 20  # of a file, decompressed: line ends are counted up to the windows
-ROUNDS = 2
-MOST_FILES = 8  # of slow ranks that are read so
+ROUNDS = 3
+MOST_FILES = 3  # of slow ranks that are read so
 
 NEAR_INTERVALS = 3.0  # between steps: a narrower gap needs no closer look
 
@@ -150,10 +151,10 @@ def read_between(
     if source is None or extent is None or extent.bytes > MOST_BYTES:
         return None
     end = min(end, extent.bytes)
-    offsets = sorted({begin + (end - begin) * index // WINDOWS for index in range(WINDOWS + 1)})
+    offsets = sorted({begin + (end - begin) * index // WINDOWS for index in range(WINDOWS)})
     try:
         places = tuple(_numbered(root, source, offsets))
-        return read_closely(root, [source], [replace(extent, places=places)])[0]
+        return read_windows(root, source, replace(extent, places=places), WINDOW_BYTES)
     except StreamFault:
         return None
 
