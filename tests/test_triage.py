@@ -229,7 +229,7 @@ def test_a_killed_rank_with_nothing_else_is_just_that(tmp_path: Path) -> None:
         },
     )
     assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("process.killed", (1,))
-    assert first(verdict) == ("torchrun.log", "  exitcode  : -9 (pid: 2001)")
+    assert first(verdict) == ("torchrun.log", "  traceback : Signal 9 (SIGKILL) received by PID 2001")
 
 
 # --- attempts ---------------------------------------------------------------------------------------
