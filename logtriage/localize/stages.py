@@ -203,11 +203,7 @@ def moment(
     turn = _likelier(own, common, course.interval)
     if turn is None or (failure_type.startswith(_OF_START_UP) and iteration is None):
         return Moment(Stage.START_UP, None, "before the first step", iteration)
-    return Moment(turn.stage, turn.line, f"after {_first_words(turn.line)}", iteration)
-
-
-def _first_words(line: Line) -> str:
-    return f"line {line.number} of {line.file}"
+    return Moment(turn.stage, turn.line, f"after line {turn.line.number} of {turn.line.file}", iteration)
 
 
 def _stage_of_frames(raised: Raised) -> Stage | None:
