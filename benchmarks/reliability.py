@@ -34,6 +34,7 @@ from logtriage.agent.desk import Desk, normal
 from logtriage.agent.grounding import Vote, check
 from logtriage.agent.prompts import load_prompt
 from logtriage.agent.votes import is_settled, pool
+from logtriage.artefacts.deposits import read_deposits
 from logtriage.diagnose.offline import decide
 from logtriage.evaluation.case import Case, labelled_cases
 from logtriage.evaluation.lines import JobLines
@@ -41,7 +42,7 @@ from logtriage.intake.folder import discover
 from logtriage.mining.catalogue import catalogue
 from logtriage.mining.survey import survey
 from logtriage.model import Line
-from logtriage.pipeline import _deposits, localise
+from logtriage.pipeline import extents_of, localise
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import load_settings
@@ -92,7 +93,8 @@ def _job(case: Case, bank: Bank, *, is_new: bool) -> Job:
     inventory = discover(list(case.paths))
     passed = survey(inventory.root, inventory.sources, matcher, workers=1)
     mined = catalogue(inventory.sources, passed.summaries)
-    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed))
+    deposits = read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
+    findings = localise(inventory, passed, bank, matcher, deposits)
     unasked = load_settings().model_copy(update={"llm": "never"})
     desk = Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked).desk()
     places = [place for label in case.evidence for place in JobLines(case.paths).labelled(label)]
