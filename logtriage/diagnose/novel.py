@@ -58,7 +58,8 @@ def novelty(
     kinds = late_kinds(sources, summaries, windows, usual or ())
     if len(decision.culprits.hosts) == 1 and decision.failure_type.startswith(OF_A_MACHINE):
         host = decision.culprits.hosts[0]
-        kinds |= lone_kinds(sources, summaries, findings.topology, host).difference(usual or ())
+        alone = lone_kinds(sources, summaries, findings.scene.readings, findings.topology, host)
+        kinds |= alone.difference(usual or ())
     baseline = _RUNS if usual is not None else _PART if windows else None
     return Novelty(frozenset(lines_of_kinds(root, sources, summaries, kinds)), baseline)
 

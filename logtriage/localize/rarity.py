@@ -97,17 +97,27 @@ def _at(line: Line) -> float:
 
 
 def lone_kinds(
-    sources: Sequence[Source], summaries: Sequence[Summary], topology: Topology, host: str
+    sources: Sequence[Source],
+    summaries: Sequence[Summary],
+    readings: Sequence[Reading],
+    topology: Topology,
+    host: str,
 ) -> frozenset[Key]:
     """The kinds that only the processes of one host wrote, most of them, and not when they started.
 
     Empty where too few hosts are seen to tell, or where another has many lines of its own, too: no odd node.
     A host whose output is one file is not judged where rank 0 is in it, which reports for all.
     """
+    host_of_writers: dict[str, str] = {}
+    for reading in readings:
+        ranks = {line.rank for line in reading.lines if line.rank is not None}
+        there = {topology.host_of_rank[rank] for rank in ranks if rank in topology.host_of_rank}
+        if len(there) == 1:
+            host_of_writers[reading.source.file] = there.pop()
     files: dict[str | None, list[tuple[Source, Summary]]] = {}
     for source, summary in zip(sources, summaries, strict=True):
         if source.role in (SourceRole.WORKER, SourceRole.MERGED):
-            whose = source.host
+            whose = source.host or topology.host_of_file.get(source.file) or host_of_writers.get(source.file)
             if whose is None and source.rank is not None:
                 whose = topology.host_of_rank.get(source.rank)
             files.setdefault(topology.machine(whose), []).append((source, summary))

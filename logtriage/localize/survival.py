@@ -127,7 +127,7 @@ def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> se
 def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
     """By how many steps the job went on after a time; `dated` are times and steps in order."""
     at = bisect.bisect_right(dated, (time, 1 << 62))
-    return dated[-1][1] - dated[at - 1][1] if at else 0
+    return dated[-1][1] - dated[max(at - 1, 0)][1] if at < len(dated) else 0
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:
