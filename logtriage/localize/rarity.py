@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from logtriage.intake.reading import Reading
-from logtriage.intake.streams import StreamFault, pieces
+from logtriage.intake.streams import Piece, StreamFault, blocks_between, is_seekable, newlines, pieces
 from logtriage.localize.progress import Progress
 from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
-from logtriage.mining.summary import Key, Summary
+from logtriage.mining.summary import Key, Place, Summary
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 
 LEAST_STEPS = 10  # a healthy part with fewer steps is no history
@@ -25,7 +25,8 @@ ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
 START_SHARE = 0.1  # of a file's lines: what stands only there belongs to its start-up
-MOST_SCANNED = 1 << 30  # bytes of files that are searched for rare lines, together
+PIECE_BYTES = 8 << 20
+MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, together
 
 Window = tuple[int, int]  # numbers of the first and last line
 
@@ -154,16 +155,35 @@ def _own_kinds(
 def lines_of_kinds(
     root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
 ) -> Iterator[tuple[str, int]]:
-    """File and number of all lines of these kinds, in order; files beyond MOST_SCANNED bytes are left out."""
+    """File and number of all lines of these kinds, in order; beyond MOST_SCANNED bytes files are left out.
+
+    Of each file only what lies between the first and the last such line is read, where it can be sought.
+    """
     spare = MOST_SCANNED
     for source, summary in zip(sources, summaries, strict=True):
-        if source.role not in JOB_ROLES or not summary.keys.keys() & kinds or summary.bytes > spare:
+        found = [summary.keys[key] for key in summary.keys.keys() & kinds]
+        if source.role not in JOB_ROLES or not found:
             continue
-        spare -= summary.bytes
+        first, last = min(each.first for each in found), max(each.last for each in found)
         try:
-            for piece in pieces(root, source):
+            sought = is_seekable(root, source)
+            size = last[1] - first[1] if sought else summary.bytes
+            if size > spare:
+                continue
+            spare -= size
+            read = _pieces_between(root, source, first, last) if sought else pieces(root, source)
+            for piece in read:
                 lines = lines_of(piece.data)
                 codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
                 yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
         except StreamFault:
             continue
+
+
+def _pieces_between(root: Path, source: Source, first: Place, last: Place) -> Iterator[Piece]:
+    """The lines from one place to another, both included."""
+    line, offset = first
+    for data, elided in blocks_between(root, source, offset, last[1] + 1, PIECE_BYTES):
+        yield Piece(data, offset, line, elided)
+        offset += len(data) + elided
+        line += newlines(data)
