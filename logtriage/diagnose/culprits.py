@@ -57,7 +57,7 @@ def blame(
         taken = _taken(members, candidates, {str(each) for each in pods}, topology)
         return Culprits(tuple(sorted(taken)), tuple(sorted(pods))), ""
     machine = root.failure_type.startswith(OF_A_MACHINE)
-    if root.failure_type == "network.infiniband":  # the port that fails, before the peers that notice
+    if machine:  # what fails there, before the peers that notice
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel, topology) or _hosts(members, topology)

@@ -98,7 +98,9 @@ _POD_FOLDER = re.compile(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f
 
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
-    r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages|nvidia[-_]smi|nvidia[-_]bug[-_]report"
+    r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages"
+    r"|(?:nvidia[-_]?smi|nv[-_]?smi|rocm[-_]smi|npu[-_]smi)(?:[-_](?:q|l|a|dmon|pmon|topo|nvlink|query))?|dmon|pmon"
+    r"|nvidia[-_]bug[-_]report|bmc|sel|sensors|thermal|clocks|power|throttle"
     r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
     r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|journal[-_]kernel|mce|mcelog|edac|ethtool|meminfo|ulimit|rdma|ibv_devinfo"
 )
@@ -275,7 +277,12 @@ def _from_name(base: str, facts: _Facts, folders: Sequence[str]) -> None:
 _MANY = re.compile(r"(?i)^(?:nodes|hosts|machines|servers)$")  # all_nodes.log is of no one machine
 
 
+_ADDRESS = re.compile(r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)")
+
+
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
+    if (address := _ADDRESS.search(base)) is not None:
+        return address[0]
     for pattern in (_MACHINE_FIRST, _MACHINE_LAST):
         if (found := pattern.match(stem)) and _looks_like_host(found["host"]):
             return found["host"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
+from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.scene import Scene
@@ -123,7 +125,31 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
             if len(texts) > 4 and count >= LABELLED * len(texts):
                 found[source.file] = word
     row = {re.sub(r"\d+", "#", host) for host in found.values()}
-    return found if len(set(found.values())) > 1 and len(row) == 1 else {}
+    return found if len(set(found.values())) > 1 and len(row) == 1 else _by_blocks(scene)
+
+
+def _by_blocks(scene: Scene) -> dict[str, str]:
+    """Hosts of files of one numbered row in which ranks speak that follow each other from file to file:
+    cn-a1.log with `[rank0]` to `[rank7]`, cn-a2.log with `[rank8]` to `[rank15]`.
+    """
+    rows: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for reading in scene.readings:
+        source = reading.source
+        stem = source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        if source.host is not None or source.rank is not None or source.role is not SourceRole.MERGED:
+            continue
+        if not _HOST_WORD.match(stem) or not re.search(r"\d$", stem) or _COUNTED.match(stem):
+            continue
+        ranks = {line.rank for line in reading.lines if line.rank is not None}
+        if len(ranks) > 1:
+            rows[re.sub(r"\d+$", "", stem)][source.file] = (min(ranks), max(ranks))
+    found: dict[str, str] = {}
+    for base, row in rows.items():
+        blocks = sorted(row.values())
+        apart = all(last < first for (_, last), (first, _) in pairwise(blocks))
+        if len(row) > 1 and apart and not OTHER_WORD.search(base.rstrip("-_.")):
+            found |= {file: file.rsplit("/", 1)[-1].rsplit(".", 1)[0] for file in row}
+    return found
 
 
 _ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}$")

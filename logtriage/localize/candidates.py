@@ -213,7 +213,7 @@ def _refined(sign: Sign) -> str:
 # `… | WARNING | loader | rank=2 …`.
 _SPEAKER = re.compile(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
-    r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|^Exception in device=\w+:(\d{1,5}): "
+    r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|(?:^|[\]:|] +)Exception in device=\w+:(\d{1,5}): "
     r"|(?:^|[|\]] +)\[?[Rr]ank=(\d{1,6})\b"
 )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.scene import Scene
@@ -34,9 +35,13 @@ _RANK = (
 _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
 _INTRODUCED = (
     # `cn-3 rank 17: …`, `[cn-3] rank=17`, `cn-3 cuda:1 rank=17`
-    re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}(?:\S{{1,20}} )?\(?{_RANK}"),
+    # `=== cn-3 local_rank 1 (rank 17) pid 77 ===`
+    re.compile(
+        rf"^(?:[=#*-]{{2,80}} )?[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}"
+        rf"(?:\S{{1,20}} ){{0,2}}?\(?{_RANK}"
+    ),
     # `rank 17 on cn-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=cn-3`
-    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    re.compile(rf"\b{_RANK}[^.;]{{0,120}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `host=cn-3 rank=17`
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
 )
@@ -110,6 +115,10 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
     return found
 
 
+# `rank 3 of 16 is up`, behind the label of the host that says so.
+_COUNTED_IN = re.compile(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
+
+
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Ranks that lines say to run on a host, each with that host.
 
@@ -119,6 +128,9 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     for line in lines:
         message = line.message[:300]
         if "ank" not in message and "RANK" not in message and "PROCID" not in message:
+            continue
+        if line.host and (own := _COUNTED_IN.match(message)) is not None:
+            yield int(own[1]), line.host
             continue
         if (shape := without_digits(message)) in silent:
             continue
@@ -152,17 +164,30 @@ def is_host(word: str) -> bool:
     return not _NO_HOST.search(word) and not OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", word))
 
 
+def _between(known: Mapping[str, Sequence[int]]) -> dict[int, str]:
+    """Hosts of ranks that stand between others of one host, where no host's ranks reach into another's."""
+    blocks = sorted((ranks[0], ranks[-1], host) for host, ranks in known.items())
+    if len(blocks) < 2 or any(last - first >= MOST_RANKS for first, last, _ in blocks):
+        return {}
+    if any(first[1] >= then[0] for first, then in pairwise(blocks)):
+        return {}
+    return {rank: host for first, last, host in blocks for rank in range(first, last + 1)}
+
+
 def in_blocks(
     host_of_rank: Mapping[int, str], roster: Roster, world: int | None, most: int
 ) -> dict[int, str]:
     """Hosts of all ranks where each host runs as many in turn, as launchers lay them out by default.
 
     Nothing where a known rank says otherwise. Without a list, the hosts are those that are known, if half of
-    each one's share is. `world` is the number of ranks as far as it is told, `most` the largest rank seen.
+    each one's share or the first rank of every share is. `world` is the number of ranks as far as it is told,
+    `most` the largest rank seen.
     """
     known: dict[str, list[int]] = defaultdict(list)
     for rank, host in sorted(host_of_rank.items()):
         known[host].append(rank)
+    if world is None and (between := _between(known)):
+        return between
     listed = set(known) <= set(roster.hosts) and len(roster.hosts) > 1
     hosts = list(roster.hosts if listed else known)
     if world is None and listed and roster.per_host and most < roster.per_host * len(hosts):
@@ -172,6 +197,7 @@ def in_blocks(
     size = world // len(hosts)
     if any(hosts[min(rank // size, len(hosts) - 1)] != host for rank, host in host_of_rank.items()):
         return {}
-    if not listed and any((ranks[-1] - ranks[0]) * 2 < size for ranks in known.values()):
+    begins = all(ranks[0] == at * size for at, ranks in enumerate(sorted(known.values())))
+    if not listed and not begins and any((ranks[-1] - ranks[0]) * 2 < size for ranks in known.values()):
         return {}
     return {rank: hosts[rank // size] for rank in range(world)}

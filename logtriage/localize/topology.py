@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
+from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
 from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
-from logtriage.model import Line, Source, SourceRole
+from logtriage.model import Line, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
 _SAYS_HOST = re.compile(
@@ -119,10 +120,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
     }
     by_label = {
-        each.source.file: host_labels(each.lines) if each.source.role in SPEAKING else HostLabels()
+        each.source.file: host_labels(each.lines, of_machines=each.source.role is SourceRole.HARDWARE)
+        if each.source.role in (*SPEAKING, SourceRole.HARDWARE)
+        else HostLabels()
         for each in scene.readings
     }
-    aliases = other_names(scene, exits)
+    aliases, file_labels = other_names(scene, exits), labelled_hosts(scene)
     roster = gather_roster(scene)
     pods = gather_pods(scene.readings)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
@@ -133,7 +136,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     named_hosts: set[str] = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
     named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
-    rank_of_file = _global_ranks(scene.sources, exits)
+    rank_of_file = ranks_of_files(scene, exits)
     for reading in scene.readings:
         source = reading.source
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
@@ -176,7 +179,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             ranks.add(rank)
             # mpirun gathers the output of all hosts in a file of its own host
             gathered = line.host == source.host and _MPI_TAG.search(line.text[:80]) is not None
-            labelled = line.host or by_label[source.file].host(line)
+            labelled = line.host or by_label[source.file].host(line) or file_labels.get(source.file)
             if labelled and not gathered:
                 votes[rank][labelled] += 1
             elif introduced[rank] < 40:
@@ -221,7 +224,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for source in scene.sources
         if source.host and source.host not in NO_HOSTS
     }
-    for file, host in labelled_hosts(scene).items():
+    for file, host in file_labels.items():
         host_of_file.setdefault(file, host)
         hosts[host] += 1
     launched = {each.host for each in exits if each.host}
@@ -313,7 +316,8 @@ def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
     pods = {host: found for host in hosts if (found := _POD_NUMBER.match(host)) is not None}
     rows: dict[tuple[str, str | None], dict[int, str]] = defaultdict(dict)
     for host, found in pods.items():
-        rows[found["base"], found["role"]][int(found["number"])] = host
+        if str(int(found["number"])) == found["number"]:  # Kubernetes counts without leading zeros
+            rows[found["base"], found["role"]][int(found["number"])] = host
     ranks: dict[str, int] = {}
     for (base, role), row in rows.items():
         if base.endswith(("-master", "-chief", "-launcher")) or len(row) + (f"{base}-master-0" in hosts) < 2:
@@ -341,37 +345,6 @@ def _replica_ranks(scene: Scene, ranks: set[int]) -> dict[str, int]:
                 for name in _REPLICA.finditer(line.text[:4000]):
                     found[name[0]] = int(name[1]) + int(name[2])
     return found if len(found) > 1 and max(ranks, default=0) <= max(found.values()) else {}
-
-
-def _global_ranks(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str, int]:
-    """Global ranks of files that only show a local rank, by what that node's launcher reported.
-
-    torchrun's log folders are named by local rank; its failure report gives `rank : 2 (local_rank: 0)`
-    and the host, so a whole node's offset follows from one entry.
-    """
-    host_of_file = {source.file: source.host for source in sources}
-    shifts: dict[str, Counter[int]] = defaultdict(Counter)
-    for exit_ in exits:
-        if exit_.rank is None or exit_.local_rank is None:
-            continue
-        for node in {exit_.host, host_of_file.get(exit_.line.file), _folder(exit_.line.file)} - {None, ""}:
-            shifts[str(node)][exit_.rank - exit_.local_rank] += 1
-    found: dict[str, int] = {}
-    for source in sources:
-        if source.local_rank is None:
-            continue
-        for node in (source.host, _folder(source.file)):
-            if node and node in shifts:
-                found[source.file] = source.local_rank + shifts[node].most_common(1)[0][0]
-                break
-        else:
-            if source.rank is not None:
-                found[source.file] = source.rank
-    return found
-
-
-def _folder(file: str) -> str:
-    return file.split("/", 1)[0] if "/" in file else ""
 
 
 def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:

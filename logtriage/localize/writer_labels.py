@@ -75,38 +75,55 @@ _HOST_LABEL = re.compile(
 )
 
 
+# `[node=cn-3]`, where a label says itself that it names a machine; others may stand before it.
+_KEYED = re.compile(
+    r"(?:(?:\[[^\[\]]{1,60}\]|[\w.:-]{1,40}) ){0,3}"
+    r"\[(?:agent|host(?:name)?|node(?:name)?|instance|machine)[=:] ?([A-Za-z0-9][\w.-]{0,100})\](?=[ :])"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class HostLabels:
     """Hosts by the words with which a file's lines begin; `[cn-3:17]:` may number the ranks of all hosts."""
 
     hosts: Mapping[str, str] = field(default_factory=dict)
     counts_ranks: bool = False
+    form: re.Pattern[str] = _HOST_LABEL
 
     def host(self, line: Line) -> str | None:
         """The host that a line's own label names."""
-        found = _HOST_LABEL.match(line.message[:120]) if self.hosts and line.host is None else None
+        found = self._label(line)
         return self.hosts.get(found[1]) if found else None
 
     def rank(self, line: Line) -> int | None:
         """The rank in the label that names a line's host, or in brackets behind it."""
-        found = _HOST_LABEL.match(line.message[:120]) if self.hosts and line.host is None else None
+        found = self._label(line)
         if found is None or found[1] not in self.hosts:
             return None
-        if found[2]:
+        if self.form is _HOST_LABEL and found[2]:
             return int(found[2]) if self.counts_ranks else None
-        behind = _RANK_BEHIND.match(line.message[:160], found.end())
+        behind = _RANK_BEHIND.match(line.message[:240], found.end())
         return int(behind[1]) if behind else None
+
+    def _label(self, line: Line) -> re.Match[str] | None:
+        return self.form.match(line.message[:200]) if self.hosts and line.host is None else None
 
 
 _RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
-def host_labels(lines: Sequence[Line]) -> HostLabels:
+def host_labels(lines: Sequence[Line], *, of_machines: bool = False) -> HostLabels:
     """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| cn-07 …`.
 
-    Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`.
+    Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`. Hosts
+    need not take turns where a rank stands behind them, nor, if all lines have one, in what was gathered
+    `of_machines`.
     """
-    messages = [line.message[:120] for line in lines[:SAMPLE] if line.host is None]
+    messages = [line.message[:200] for line in lines[:SAMPLE] if line.host is None]
+    keyed = [found[1] for text in messages if (found := _KEYED.match(text)) is not None]
+    if len(keyed) * 2 > len(messages):
+        return HostLabels({host: host for host in keyed}, form=_KEYED)
+    messages = [text[:120] for text in messages]
     labels = [found for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found[1])]
     rows = Counter(re.sub(r"\d+", "#", label[1]) for label in labels)
     if not rows or len(labels) * 2 < len(messages):
@@ -116,7 +133,10 @@ def host_labels(lines: Sequence[Line]) -> HostLabels:
     words = [label[1] for label in labels]
     counts = Counter(words)
     switches = sum(one != other for one, other in pairwise(words))
-    if len(words) * 2 < len(messages) or min(counts.values()) < 3 or not 2 <= len(counts) <= switches // 2:
+    in_turn = min(counts.values()) >= 3 and len(counts) <= switches // 2
+    in_turn = in_turn or any(_RANK_BEHIND.match(label.string, label.end()) for label in labels)
+    in_turn = in_turn or (of_machines and len(words) == sum(bool(text.strip()) for text in messages))
+    if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
         return HostLabels()
     numbered = {(label[1], int(label[2])) for label in labels if label[2]}
     numbers = {number for _, number in numbered}
