@@ -18,12 +18,13 @@ from logtriage.rulebank.matcher import without_digits
 
 _TIMING = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
-    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b"
+    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
 _DURATION = re.compile(
     r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
-    r"|data|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
+    r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_wait"
+    r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
 )
 _SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
@@ -69,6 +70,7 @@ _BARE = re.compile(r"^\s*[:|=]\s*(?P<value>\d+(?:\.\d+)?)\s*(?:ms\b|s\b)?")
 _MEASURED = re.compile(
     r"(?i)_ms\b|\bms\b|\(ms\)|\d ?m?s\b|sec|time|wait|compute|fwd|bwd|forward|backward|microstep"
 )
+_FIELD = re.compile(r'"([\w./-]{1,60})"\s{0,4}:')
 _STRIPPED = str.maketrans("", "", "0123456789.\"'")
 MOST_DURATIONS = 400_000
 HEADING_LINES = 3  # a heading stands right above its table
@@ -77,6 +79,7 @@ HEADING_LINES = 3  # a heading stands right above its table
 def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
     """All durations that lines tell of a known rank, in the order of files and lines."""
     timed: dict[str, bool] = {}  # shapes of lines: do they hold a duration?
+    forms: dict[str, str] = {}
     count = 0
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
@@ -103,7 +106,10 @@ def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
                 rank = int(named[1])  # `INFO step 7 rank=13 forward=3.1s wait=0.1s` in a file of many ranks
             if rank is None:
                 continue
-            form = " ".join(shape.translate(_STRIPPED).split())[:120]
+            if (form := forms.get(shape)) is None:
+                # Of a record its fields alone: their values can name the writer.
+                words = " ".join(_FIELD.findall(shape)) if text is not line.message else shape
+                form = forms[shape] = " ".join(words.translate(_STRIPPED).split())[:120]
             rest = row["rest"] if row is not None else text.replace('"', "")
             if row is not None and (bare := _BARE.match(rest)) is not None:
                 if line.number - heading_line <= HEADING_LINES:

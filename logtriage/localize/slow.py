@@ -46,7 +46,7 @@ def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | 
     shares: list[tuple[float, Line]] = []
     points = [point.line for trace in traces for point in trace.points[:MOST_POINTS]]
     for line in [*points, *others]:
-        values = timings(line.message)
+        values = timings(line.message.replace('"', ""))
         data = [
             value
             for name, value in values.items()
