@@ -46,7 +46,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             return slow_job(findings, slow, tuple(root.members[:3]))
     if root.failure_type == "collective.desync":
         return None
-    if root.failure_type == "collective.init" and not accused(findings.scene):
+    if root.failure_type == "collective.init" and not accused(findings.scene)[0]:
         return None  # a communicator that fails on its own is no victim
     if root.failure_type.startswith("process.") and root.ranks:
         return None  # the process that died is named
@@ -100,6 +100,9 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         Evidence(line, f"only rank {line.rank if line.rank is not None else _list(suspects.ranks)} says this")
         for line in odd_words(findings.scene, findings.topology, suspects.ranks)
     )
+    stated = {(each.line.file, each.line.number) for each in decision.evidence}
+    if (told := suspects.told) is not None and (told.file, told.number) not in stated:
+        odd = (Evidence(told, f"names rank {_list(suspects.ranks)}"), *odd)[:3]
     return Decision(
         failure_type=root.failure_type,
         title=decision.title,

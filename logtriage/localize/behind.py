@@ -23,6 +23,7 @@ class Suspects:
     ranks: tuple[int, ...]
     reason: str
     sure: bool = True  # False: only an oddity, which a process that plainly ended first outweighs
+    told: Line | None = None  # the line that names them
 
 
 @dataclass(frozen=True, slots=True)

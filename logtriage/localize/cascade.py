@@ -77,6 +77,7 @@ class Group:
     failure_type: str
     members: tuple[Candidate, ...]
     explains: frozenset[str]
+    stated: frozenset[str] = frozenset()  # those that its members' own rules name
 
     @property
     def causes(self) -> tuple[Candidate, ...]:
@@ -111,9 +112,9 @@ def group(candidates: Iterable[Candidate], explains: Mapping[str, frozenset[str]
     groups = []
     for failure_type, members in by_type.items():
         members.sort(key=lambda member: (member.time is None, member.time or 0.0))
-        own = {name for member in members if member.rule for name in member.rule.explains}
-        edges = explains.get(failure_type, frozenset()) | frozenset(own)
-        groups.append(Group(failure_type, tuple(members), edges))
+        own = frozenset(name for member in members if member.rule for name in member.rule.explains)
+        edges = explains.get(failure_type, frozenset()) | own
+        groups.append(Group(failure_type, tuple(members), edges, own))
     return groups
 
 
@@ -125,6 +126,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
         return True
     if _broke_off(effect, cause):
         return False
+    if cause.failure_type in effect.stated and effect.sureness >= cause.sureness:
+        return False  # a rule of the effect's says that it is the other way round
     if effect.failure_type not in cause.explains and not any(
         name.endswith(".*") and effect.failure_type.startswith(name[:-1]) for name in cause.explains
     ):

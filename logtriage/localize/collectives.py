@@ -105,13 +105,14 @@ _ACCUSED = re.compile(
     r"/task:(?P<c>\d{1,7}) (?:has been set to ERROR|is (?:unavailable|lost)|heartbeat timeout)|"
     r"\bRanks? (?P<d>\d{1,7}(?:, ?\d{1,7})*) failed to pass monitoredBarrier|"
     r"\b[Rr]ank (?P<f>\d{1,7})(?: \([\w.-]+\))? has not (?:entered|joined|reached)\b|"
-    r"\b[Mm]issing ranks?:? ?\[?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
+    r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
 )
 
 
-def accused(scene: Scene) -> set[int]:
-    """Ranks that other ranks' messages name as absent; empty where the messages disagree."""
+def accused(scene: Scene) -> tuple[frozenset[int], Line | None]:
+    """Ranks that others' messages name as absent, and the first line that does; none where they disagree."""
     votes: Counter[frozenset[int]] = Counter()
+    first: dict[frozenset[int], Line] = {}
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue
@@ -121,11 +122,13 @@ def accused(scene: Scene) -> set[int]:
                 continue
             for found in _ACCUSED.finditer(text):
                 ranks = next(group for group in found.groups() if group)
-                votes[frozenset(int(rank) for rank in ranks.split(",") if rank.strip())] += 1
+                named = frozenset(int(rank) for rank in ranks.split(",") if rank.strip())
+                votes[named] += 1
+                first.setdefault(named, line)
     if not votes:
-        return set()
+        return frozenset(), None
     (most, count), *_ = votes.most_common(1)
-    return set(most) if count * 2 > sum(votes.values()) else set()
+    return (most, first[most]) if count * 2 > sum(votes.values()) else (frozenset(), None)
 
 
 def silent_ranks(
@@ -136,9 +139,9 @@ def silent_ranks(
     None where all ranks complain alike, where most are silent (their logs are then simply not here), or
     where the job's ranks are not known.
     """
-    named = accused(scene)
+    named, told = accused(scene)
     if named and len(named) * 3 <= max(topology.size, 3):
-        return Suspects(tuple(sorted(named)), "is the one that its peers name")
+        return Suspects(tuple(sorted(named)), "is the one that its peers name", told=told)
     complaining = {
         each.rank
         for each in candidates
