@@ -134,6 +134,15 @@ def test_a_loss_that_left_and_stayed_away(tmp_path: Path) -> None:
     assert body.confidence < 0.8
 
 
+def test_a_loss_of_a_run_continued_late_that_doubled_for_good(tmp_path: Path) -> None:
+    steady = [2.0 + 0.02 * (n % 5) for n in range(60)]
+    assert judged(tmp_path, {"a.log": curve([*steady, *[6.5, 6.6] * 15])}).verdict.failure_type == (
+        "numerics.divergence"
+    )
+    restless = [2.0 + 3.0 * (n % 4 == 0) for n in range(60)]
+    assert left(_lines([*restless, *[6.5, 6.6] * 15])) is None
+
+
 @pytest.mark.parametrize(
     "losses",
     [

@@ -34,6 +34,7 @@ _NESTED = (
     "record", "jsonPayload", "extra", "labels", "context", "kubernetes", "fields", "data", "attributes",
 )  # fmt: skip
 _NESTED_SET = frozenset(_NESTED)
+_STEPS = frozenset(("step", "global_step", "iteration", "iter"))
 _HOSTS_SET = frozenset(_HOSTS)
 _EXCEPTIONS_SET = frozenset(_EXCEPTIONS)
 _LIMIT = 1_000_000
@@ -56,7 +57,10 @@ class JsonRecord:
 
 
 def read_json(text: str, year: int | None = None, *, with_extra: bool = True) -> JsonRecord | None:
-    """The record in a text that is one JSON object; None for any other text, or one without a message."""
+    """The record in a text that is one JSON object; None for any other text, or one without a message.
+
+    What a rank tells of a step in numbers alone is its own message.
+    """
     if len(text) > _LIMIT:
         return None
     try:
@@ -74,7 +78,10 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
     if not _EXCEPTIONS_SET.isdisjoint(flat):
         exception = _texts(flat, _EXCEPTIONS, used, first_only=False)
     if not message and not exception:
-        return None
+        if _STEPS.isdisjoint(flat) or (rank := _number(flat, _RANKS, used)) is None:
+            return None
+        host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
+        return JsonRecord(text, stamp=_time(flat, used, year), rank=rank, host=host)
     if "Traceback (most recent call last)" in text and "Traceback (most" not in message + exception:
         for key, value in flat.items():
             if isinstance(value, str) and "Traceback (most recent call last)" in value:

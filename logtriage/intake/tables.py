@@ -128,6 +128,12 @@ _SPOKEN_KEY = re.compile(
 )
 
 
+_STEP_KEY = re.compile(r'"(?:(?:global_?|train_?)?step|iter(?:ation)?|it)"\s*:\s*\d')
+_OF_TRAINING = re.compile(
+    r'"(?:(?:global_|world_)?rank|(?:step|iter|batch|data|comm|compute|forward|fwd|fwd_bwd)_(?:time|wait|s|ms|sec))"\s*:\s*\d'
+)
+
+
 def json_role(text: str) -> SourceRole | None:
     """The role of a JSON document or of JSON records; None if they are a log."""
     first = text.split("\n", 1)[0].strip()
@@ -149,6 +155,8 @@ def json_role(text: str) -> SourceRole | None:
             values = list(record.values())
             numbers += bool(values) and 2 * sum(isinstance(one, int | float) for one in values) > len(values)
     spoken = _SPOKEN_KEY.search(text) is not None
+    if records > 1 and _STEP_KEY.search(text) and _OF_TRAINING.search(text):
+        return None  # what the job says of its steps, without a word
     if records > 1:
         return None if spoken or numbers < 0.8 * records else SourceRole.METRICS
     if spoken:

@@ -18,6 +18,7 @@ LEAST_POINTS = 40
 LEARNED = 0.2  # of the first loss: a run that never learned so much cannot lose it
 LOST = 0.6  # of what was learned
 STAYED = 0.1  # of the run, at its end
+CONTINUED = 0.05  # share of the losses of a run continued late that may have been as high before it left
 EASY_LOSS = 0.05  # below this a loss only wavers
 
 
@@ -53,7 +54,7 @@ def diverged(traces: Sequence[Trace]) -> Divergence | None:
 
 
 def left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
-    """Where the losses left their lowest level for good; None where they never learned or came back."""
+    """Where the losses left their lowest level for good; None where they came back, or only waver."""
     if len(points) < LEAST_POINTS:
         return None
     values = [value for value, _ in points]
@@ -64,7 +65,10 @@ def left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
     end = values[-max(width, int(len(values) * STAYED)) :]
     first = median(values[:width])
     learned = first - low
-    if low < 0 or first < EASY_LOSS or learned < LEARNED * first or where + width >= len(values):
+    continued = learned < LEARNED * first
+    if continued:  # it learned before this log began; then the loss must double
+        learned = low / LOST
+    if low <= 0 or first < EASY_LOSS or where + width >= len(values):
         return None
     if median(end) - low < LOST * learned or min(end) - low < LOST * learned / 2:
         return None
@@ -73,6 +77,9 @@ def left(points: Sequence[tuple[float, Line]]) -> Divergence | None:
     while at > where and values[at - 1] > bar:
         at -= 1
     if at >= len(values):
+        return None
+    wavers = len(values) - at < 2 * width or sum(each > bar for each in values[:at]) > CONTINUED * at
+    if continued and wavers:
         return None
     lines = [points[at][1], points[min(at + 1, len(points) - 1)][1], points[-1][1]]
     return Divergence(low, median(end), tuple(dict.fromkeys(lines)))

@@ -86,7 +86,8 @@ def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
             continue
         heading, heading_line = "", 0
         for line in reading.lines:
-            text = line.text if line.text.lstrip().startswith("{") else line.message
+            is_record = line.text.lstrip().startswith("{")
+            text = line.text if is_record else line.message
             shape = without_digits(text[:1000])
             known = timed.get(shape)
             if known is None:
@@ -108,7 +109,7 @@ def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
                 continue
             if (form := forms.get(shape)) is None:
                 # Of a record its fields alone: their values can name the writer.
-                words = " ".join(_FIELD.findall(shape)) if text is not line.message else shape
+                words = " ".join(_FIELD.findall(shape)) if is_record else shape
                 form = forms[shape] = " ".join(words.translate(_STRIPPED).split())[:120]
             rest = row["rest"] if row is not None else text.replace('"', "")
             if row is not None and (bare := _BARE.match(rest)) is not None:
