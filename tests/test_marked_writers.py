@@ -157,10 +157,13 @@ def test_the_user_before_a_host_is_no_part_of_its_name(tmp_path: Path) -> None:
     assert named(verdict(tmp_path, console__txt=log)) == ("scheduler.launch", (), ("tf-a2",))
 
 
-def test_records_whose_only_difference_is_the_writers_name_are_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [{"msg": "timing"}, {}])
+def test_records_whose_only_difference_is_the_writers_name_are_compared(
+    tmp_path: Path, words: dict[str, str]
+) -> None:
     records = [
         {
-            "msg": "timing",
+            **words,
             "host": f"tk-{'xyz'[rank // 2]}",
             "rank": rank,
             "step": step,
@@ -195,3 +198,22 @@ def test_a_silent_rank_that_was_aborted_as_its_peers_were_is_not_the_one_that_cr
 
     body = judged(tmp_path, {f"node_{rank}.out": log(rank) for rank in range(4)}).verdict
     assert named(body) == ("collective.timeout", (3,), ("u3",))
+
+
+def test_an_end_with_status_0_on_a_line_of_its_own_is_a_good_end(tmp_path: Path) -> None:
+    bar = "Steps: 100%|████| 20/20 [00:40<00:00,  1.5s/it]\nConfiguration saved in /out/config.json\n"
+    assert verdict(tmp_path, train__log=steps(20) + bar + "program exited with status 0\n").failure_type == (
+        "none.completed"
+    )
+
+
+def test_ranks_beside_those_that_missed_a_file_ended_of_the_same(tmp_path: Path) -> None:
+    missing = traceback("FileNotFoundError: [Errno 2] No such file or directory: '/local/vocab.bpe'")
+    log = "".join(f"{clock(at)} INFO hm{host} start\n" for at in range(9) for host in (1, 2))
+    log += "".join(behind(f"[rank{rank}]: ", missing) for rank in (4, 5))
+    entry = "[{0}]:\n  host      : hm2\n  rank      : {1} (local_rank: {0})\n  exitcode  : 1 (pid: 9{1})\n"
+    log += "=====\nFailures:\n" + "".join(entry.format(at, at + 4) for at in (1, 2, 3))
+    log += "Root Cause (first observed failure):\n" + entry.format(0, 4) + "=====\n"
+    log += "".join(f"srun: error: hm1: task {rank}: Terminated\n" for rank in range(4))
+    body = verdict(tmp_path, job__out=log)
+    assert named(body)[1:] == ((4, 5, 6, 7), ("hm2",))
