@@ -258,21 +258,36 @@ def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Block]:
     fault: StreamFault | None = None
     ended = False
 
-    def more() -> bool:
+    def next_chunk() -> bytes | None:
         nonlocal fault, ended
         try:
-            chunk = next(chunks)
+            return next(chunks)
         except StopIteration:
             ended = True
         except StreamFault as error:
             ended, fault = True, error
-        else:
+        return None
+
+    def more() -> bool:
+        if (chunk := next_chunk()) is not None:
             held.extend(chunk)
         return not ended
 
     while True:
-        while len(held) < size and not ended:
-            more()
+        if len(held) < size:
+            filling = [bytes(held)]
+            filled = len(held)
+            while filled < size and (chunk := next_chunk()) is not None:
+                filling.append(chunk)
+                filled += len(chunk)
+            last = filling[-1]
+            end = last.rfind(b"\n", 0, len(last) - max(0, filled - size)) + 1
+            # The usual block ends in the chunk that fills it, and no line is long: each byte is copied once.
+            if end and not ended and all(len(each) <= CHUNK and b"\n" in each for each in filling[1:]):
+                yield b"".join((*filling[:-1], memoryview(last)[:end])), 0
+                held = bytearray(memoryview(last)[end:])
+                continue
+            held = bytearray().join(filling)
         if not held:
             break
         end = len(held) if ended and len(held) <= size else held.rfind(b"\n", 0, size) + 1

@@ -6,6 +6,8 @@ bytes; a compressed one can only be read from its start.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,20 @@ JOB_KEYS_BYTES = 24 << 20  # what the distinct shapes of all files together may 
 LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 PART_BYTES = 64 << 20
 BLOCK_BYTES = 8 << 20  # of a part, what is looked at in one go; several times as much memory is in use
+
+
+# Parameters of glibc's `mallopt`, and what they are set to: blocks come and go, and otherwise each would be
+# given back to the system and fetched again page by page, which took a sixth of the pass.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_REUSED_BYTES = 64 << 20
+
+
+def reuse_memory() -> None:
+    """Let this process keep the memory of blocks for the next ones; elsewhere than with glibc, nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            library.mallopt(parameter, _REUSED_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

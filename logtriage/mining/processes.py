@@ -13,7 +13,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from logtriage.mining.joined import REPORT_SECONDS, Joined, Told
-from logtriage.mining.parts import Part, Scanned, keys_bytes, scan_part
+from logtriage.mining.parts import Part, Scanned, keys_bytes, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.bank import load_bank
@@ -85,6 +85,7 @@ def _start(rules: Sequence[Path], parent: int, done: Synchronized[int], stop: Sy
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    reuse_memory()
     bank = load_bank(rules)
     _Process.scanner = Scanner(Matcher(bank), databases(bank))
     _Process.done, _Process.stop = done, stop

@@ -60,6 +60,8 @@ def survey(
 
         in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
+        if patterns is not None:
+            reuse_memory()
         most_keys = keys_bytes(sources)
         for part in itertools.chain.from_iterable(parts):
             if enough.is_set():
