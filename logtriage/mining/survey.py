@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from logtriage.mining.joined import Joined, Report, Survey, Told
-from logtriage.mining.parts import Part, Scanned, keys_bytes, parts_of, scan_part
+from logtriage.mining.parts import Part, Scanned, keys_bytes, parts_of, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.database import databases
