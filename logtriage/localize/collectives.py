@@ -104,7 +104,13 @@ _ACCUSED = re.compile(
     r"remote rank: ?\[?(?P<a>\d{1,7})\b|\bdst_rank ?\[(?P<b>\d{1,7})\]|"
     r"/task:(?P<c>\d{1,7}) (?:has been set to ERROR|is (?:unavailable|lost)|heartbeat timeout)|"
     r"\bRanks? (?P<d>\d{1,7}(?:, ?\d{1,7})*) failed to pass monitoredBarrier|"
-    r"\b[Rr]ank (?P<f>\d{1,7})(?: \([\w.-]+\))? has not (?:entered|joined|reached)\b|"
+    r"\b[Rr]ank (?P<f>\d{1,7})(?: \([\w.-]+\))? (?:has not|never|did not) (?:enter|join|reach|arrive)|"
+    r"\b[Rr]ank(?:s|\(s\))?:? ?[\[{(]?(?P<g>\d{1,7}(?:, ?\d{1,7})*)[\]})]? "
+    r"(?:(?:have|has) not|never|did not|didn't) (?:enter|join|reach|arrive)|"
+    r"\b(?i:ranks? (?:that (?:have |has )?)?not (?:yet )?(?:joined|arrived|entered|responding)"
+    r"|(?:absent|stuck|unresponsive|stalled) ranks?|(?:timed out|still) waiting (?:for|on) rank(?:s|\(s\))"
+    r"|ranks? (?:have )?(?:arrived|joined|reported), missing)"
+    r":? ?[\[{(]?(?P<h>\d{1,7}(?:, ?\d{1,7})*)\b|"
     r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
 )
 

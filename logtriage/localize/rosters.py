@@ -29,7 +29,7 @@ _PER_HOST = re.compile(
 _NODELIST = re.compile(r"(?:\bSLURM_(?:JOB_|STEP_)?NODELIST|^\s*NodeList)=[\"']?([\w.,\[\]-]{2,4000})")
 _GROUP = re.compile(r"([^,\[\]]+)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
 _RANK = (
-    r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{1,2}"
+    r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{0,2}"
     r"(?P<rank>\d{1,6})\b"
 )
 _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
@@ -37,11 +37,13 @@ _INTRODUCED = (
     # `cn-3 rank 17: …`, `[cn-3] rank=17`, `cn-3 cuda:1 rank=17`
     # `=== cn-3 local_rank 1 (rank 17) pid 77 ===`
     re.compile(
-        rf"^(?:[=#*-]{{2,80}} )?[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}"
+        rf"^(?:[=#*-]{{1,80}} )?[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}"
         rf"(?:\S{{1,20}} ){{0,2}}?\(?{_RANK}"
     ),
     # `rank 17 on cn-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=cn-3`
-    re.compile(rf"\b{_RANK}[^.;]{{0,120}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    # `rank 17 last record: sequence number 9 …, host cn-3`
+    re.compile(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `host=cn-3 rank=17`
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
@@ -120,7 +120,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
     }
     by_label = {
-        each.source.file: host_labels(each.lines, of_machines=each.source.role is SourceRole.HARDWARE)
+        each.source.file: host_labels(each.lines)
         if each.source.role in (*SPEAKING, SourceRole.HARDWARE)
         else HostLabels()
         for each in scene.readings
@@ -265,7 +265,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         },
         number_of_file=belied,
         rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
-        | _replica_ranks(scene, ranks),
+        | _replica_ranks(scene, ranks)
+        | _alone(host_of_rank, hosts, world),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
@@ -325,6 +326,15 @@ def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
         beside_master = role is not None and f"{base}-master-0" in hosts and 0 in row
         ranks.update({host: number + beside_master for number, host in row.items()})
     return ranks
+
+
+def _alone(host_of_rank: dict[int, str], hosts: Collection[str], world: int | None) -> dict[str, int]:
+    """Ranks by host where each of several hosts runs one process, as far as all of them are known."""
+    count = len(host_of_rank)
+    complete = set(host_of_rank) == set(range(count)) and set(host_of_rank.values()) == set(hosts)
+    if count < 2 or len(hosts) != count or not complete or (world or count) != count:
+        return {}
+    return {host: rank for rank, host in host_of_rank.items()}
 
 
 def _as_said(rank_of_pod: dict[str, int], host_of_rank: dict[int, str]) -> dict[str, int]:

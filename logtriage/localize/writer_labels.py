@@ -11,7 +11,7 @@ from itertools import pairwise
 from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.model import Line
 
-_WORDS = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?(\d{1,5})\]")
+_WORDS = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?:?(\d{1,5})\]")
 # A number here may count anything; only what alternates between 0 and n - 1 counts writers.
 _NUMBERED = (
     re.compile(r"\[(?:[A-Za-z]{1,3}|gpu|GPU|cuda|npu|NPU|xpu|device|core|actor|replica)[-_: ]?(\d{1,5})\]"),
@@ -112,12 +112,11 @@ class HostLabels:
 _RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
-def host_labels(lines: Sequence[Line], *, of_machines: bool = False) -> HostLabels:
+def host_labels(lines: Sequence[Line]) -> HostLabels:
     """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| cn-07 …`.
 
     Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`. Hosts
-    need not take turns where a rank stands behind them, nor, if all lines have one, in what was gathered
-    `of_machines`.
+    need not take turns where a rank stands behind them, nor where a colon or bar sets one off in every line.
     """
     messages = [line.message[:200] for line in lines[:SAMPLE] if line.host is None]
     keyed = [found[1] for text in messages if (found := _KEYED.match(text)) is not None]
@@ -135,7 +134,8 @@ def host_labels(lines: Sequence[Line], *, of_machines: bool = False) -> HostLabe
     switches = sum(one != other for one, other in pairwise(words))
     in_turn = min(counts.values()) >= 3 and len(counts) <= switches // 2
     in_turn = in_turn or any(_RANK_BEHIND.match(label.string, label.end()) for label in labels)
-    in_turn = in_turn or (of_machines and len(words) == sum(bool(text.strip()) for text in messages))
+    set_off = sum(label[0].endswith((":", "|")) for label in labels)
+    in_turn = in_turn or set_off == sum(bool(text.strip()) for text in messages)
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
         return HostLabels()
     numbered = {(label[1], int(label[2])) for label in labels if label[2]}
