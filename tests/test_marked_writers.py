@@ -217,3 +217,91 @@ def test_ranks_beside_those_that_missed_a_file_ended_of_the_same(tmp_path: Path)
     log += "".join(f"srun: error: hm1: task {rank}: Terminated\n" for rank in range(4))
     body = verdict(tmp_path, job__out=log)
     assert named(body)[1:] == ((4, 5, 6, 7), ("hm2",))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "barrier timed out: ranks not joined: [5]",
+        "barrier: 7/8 ranks arrived, missing: [5]",
+        "still waiting for rank(s) 5",
+        "Ranks [5] did not reach the barrier",
+        "rank 5 never joined all_reduce seq 9",
+        "missing ranks: {5}",
+    ],
+)
+def test_words_for_the_rank_that_did_not_come(tmp_path: Path, words: str) -> None:
+    log = steps(20) + "".join(WATCHDOG.format(rank=rank) for rank in range(8))
+    body = verdict(tmp_path, train__log=f"{log}{words}\n")
+    assert named(body)[:2] == ("collective.timeout", (5,))
+    assert any(words in each.text for each in body.evidence)
+
+
+def test_a_rank_that_others_wait_for_in_a_sentence_of_their_own_is_not_absent(tmp_path: Path) -> None:
+    log = steps(20) + "".join(WATCHDOG.format(rank=rank) for rank in range(8))
+    log += "rank 5 received errors while waiting for send/recv from rank 0\n"
+    assert verdict(tmp_path, train__log=log).culprits.ranks == ()
+
+
+def test_where_each_host_runs_one_process_its_rank_is_the_hosts(tmp_path: Path) -> None:
+    files = {
+        f"ga{at}.log": f"{clock(0)} INFO rank={at - 1} hostname=ga{at}\n"
+        + steps(20)
+        + (traceback(ECC) if at == 2 else f"{REMOTE}\n")
+        for at in (1, 2, 3)
+    }
+    assert named(judged(tmp_path, files).verdict) == ("gpu.ecc_uncorrectable", (1,), ("ga2",))
+
+
+def test_workers_as_a_cloud_labels_them(tmp_path: Path) -> None:
+    log = "".join(f"[worker :{at}] step {n} loss 2.5\n" for n in range(1, 20) for at in range(4))
+    log += behind("[worker :2] ", traceback("OSError: [Errno 28] No space left on device"))
+    assert named(verdict(tmp_path, run__log=log))[:2] == ("host.disk_full", (2,))
+
+
+@pytest.mark.parametrize(
+    "head", ["# {host} gpu{local} (global rank {rank}) pid 7{rank}", "[{host}] rank{rank}:"]
+)
+def test_the_heading_of_a_stack_tells_the_host_of_its_rank(tmp_path: Path, head: str) -> None:
+    def stack(rank: int) -> str:
+        odd = "recv_into (ssl.py:1304)\n    get (app/data.py:9)"
+        frame = odd if rank == 5 else "wait (torch/distributed/distributed_c10d.py:2810)"
+        return (
+            head.format(host=f"b{rank // 2}x", local=rank % 2, rank=rank)
+            + f'\nProcess 7{rank}: python train.py\nThread 7{rank} (idle): "MainThread"\n    {frame}\n'
+        )
+
+    body = verdict(tmp_path, train__log=steps(40), pyspy__txt="".join(map(stack, range(6))))
+    assert named(body) == ("hang.silent", (5,), ("b2x",))
+
+
+HOSTS = ("gx-1", "gx-2", "gx-3", "gx-4", "gx-5")
+TIMES = {host: (905, 20) if host == "gx-3" else (410, 520) for host in HOSTS}
+BY_HOST = {
+    "a table": "times by host (ms):\n"
+    + "".join(f"  {h}  fwd {f}  comm {w}\n" for h, (f, w) in TIMES.items()),
+    "fields": "".join(f"[perf] host={h} fwd_ms={f} wait_ms={w}\n" for h, (f, w) in TIMES.items()),
+}
+
+
+@pytest.mark.parametrize("form", BY_HOST)
+def test_times_that_are_told_of_hosts_name_the_slow_host(tmp_path: Path, form: str) -> None:
+    log = "".join(steps(10, first=10 * k, at=20 * k) + BY_HOST[form] for k in range(8))
+    body = verdict(tmp_path, train__log=log)
+    assert (body.failure_type, body.culprits.hosts) == ("slow.straggler", ("gx-3",))
+    assert "gx-3" in body.evidence[0].text
+
+
+def test_times_of_layers_are_no_hosts(tmp_path: Path) -> None:
+    table = "times by layer (ms):\n" + BY_HOST["a table"].split("\n", 1)[1].replace("gx-", "block-")
+    log = "".join(steps(10, first=10 * k, at=20 * k) + table for k in range(8))
+    assert verdict(tmp_path, train__log=log).failure_type == "none.running"
+
+
+def test_machines_that_a_monitor_names_once_each(tmp_path: Path) -> None:
+    log = (
+        "gx-1: gpu 0 61C 1980 MHz\ngx-2: gpu 0 62C 1980 MHz\n"
+        "gx-2: gpu 4 93C 705 MHz clocks_event_reasons.hw_thermal_slowdown: Active\n"
+    )
+    body = verdict(tmp_path, train__log=steps(40), monitor__log=log)
+    assert (body.failure_type, body.culprits.hosts) == ("gpu.thermal_power", ("gx-2",))

@@ -123,7 +123,7 @@ def _diverged(left: Divergence, outcome: Outcome) -> Decision:
 
 def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
     topology = findings.topology
-    there = topology.hosts_of(slow.ranks) if len(topology.hosts) > 1 else []
+    there = slow.hosts or (topology.hosts_of(slow.ranks) if len(topology.hosts) > 1 else ())
     hosts = dict.fromkeys(topology.machine(host) or host for host in there)
     return Decision(
         slow.failure_type,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line
@@ -76,8 +77,31 @@ MOST_DURATIONS = 400_000
 HEADING_LINES = 3  # a heading stands right above its table
 
 
-def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
-    """All durations that lines tell of a known rank, in the order of files and lines."""
+# A row, or a field, that names the host that it is about.
+_HOST_ROW = re.compile(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||\s)")
+_HOST_FIELD = re.compile(rf"\b(?:host(?:name)?|node(?:name)?)[\"']?[=:] ?[\"']?({HOST_WORD})(?![\w.-])")
+
+
+def _host_told(text: str, heading: str, topology: Topology) -> str | None:
+    """The host that a line of times is about: by a field, or first in a row where it is known to be one."""
+    if (said := _HOST_FIELD.search(text[:400])) is not None:
+        return said[1]
+    row = _HOST_ROW.match(text[:160])
+    if row is None or not is_host(row[1]):
+        return None
+    return row[1] if row[1] in topology.hosts or _OF_HOSTS.search(heading) else None
+
+
+_OF_HOSTS = re.compile(r"(?i)\b(?:host|node|machine)s?\b")
+
+
+def durations(
+    scene: Scene, topology: Topology, hosts: dict[str, int] | None = None
+) -> Iterator[Duration]:
+    """All durations that lines tell of a known rank, in the order of files and lines.
+
+    With `hosts`, those that lines tell of a host: `rank` then is its number, which is put there.
+    """
     timed: dict[str, bool] = {}  # shapes of lines: do they hold a duration?
     forms: dict[str, str] = {}
     count = 0
@@ -103,7 +127,12 @@ def durations(scene: Scene, topology: Topology) -> Iterator[Duration]:
                 return
             row = _ROW.match(text)
             rank = int(row["rank"]) if row is not None else topology.rank(line)
-            if rank is None and (named := _NAMED.search(text[:400])) is not None:
+            if hosts is not None:
+                if (host := _host_told(text, heading, topology)) is None:
+                    continue
+                rank = hosts.setdefault(host, len(hosts))
+                shape = shape.replace(without_digits(host), "")
+            elif rank is None and (named := _NAMED.search(text[:400])) is not None:
                 rank = int(named[1])  # `INFO step 7 rank=13 forward=3.1s wait=0.1s` in a file of many ranks
             if rank is None:
                 continue

@@ -39,6 +39,7 @@ class Slowness:
     since_step: int | None
     since: Line | None = None  # the line from which on it was slow
     straggling: Straggling | None = None  # by which comparison
+    hosts: tuple[str, ...] = ()  # where times are told of hosts, not of ranks
 
 
 def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | None:
@@ -80,6 +81,12 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     found = compare(durations(scene, topology))
     if isinstance(found, Straggling):
         return _of_ranks(found, topology, progress)
+    numbers: dict[str, int] = {}
+    if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
+        hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
+        told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
+        since = _step_at(of.since, progress)
+        return Slowness("slow.straggler", (), of.lines, of.factor, told, since, of.since, hosts=hosts)
     return starved([trace for trace in progress.traces if len(trace.points) >= 4])
 
 
