@@ -20,6 +20,7 @@ from logtriage.report.document import (
     CitedLine,
     CulpritsOut,
     Job,
+    Lost,
     Mining,
     Mitigation,
     Restart,
@@ -121,6 +122,25 @@ HOSTILE = (
     "\x1b[31mred\x1b]8;;http://x\x07 [bold]failed[/bold] [/] :smile: \x9b2J "
     "\u202egnp.exe\u2066 a\rb\x00\u2028"
 )
+
+
+def test_what_was_lost_and_every_attempt_are_told_whole_on_a_narrow_terminal() -> None:
+    lost = Lost(iterations=33, seconds=18.0, gpu_hours=0.015, since="start", idle_seconds=0.0)
+    tries = tuple(
+        Attempt(
+            attempt=number,
+            failure_type="checkpoint.mismatch",
+            failure_class="script",
+            confidence=0.9,
+            title="The optimizer state of the checkpoint does not fit the optimizer",
+            culprits=CulpritsOut(ranks=(3,), hosts=("node-a",)),
+        )
+        for number in range(2)
+    )
+    shown = screen(a_verdict(verdict=a_body(lost=lost), attempts=tries), width=80)
+    flat = " ".join(shown.split())
+    assert "Lost: 33 iterations, 18 s since the start: no checkpoint was seen" in flat
+    assert flat.count("does not fit the optimizer · rank 3 · host node-a") == 2
 
 
 def test_escapes_markup_and_bidi_overrides_in_log_text_are_shown_not_obeyed() -> None:
@@ -263,7 +283,11 @@ def test_a_bare_verdict_is_shown_without_empty_sections() -> None:
     shown = screen(Verdict(id="x", tool=a_verdict().tool, job=Job(name="j", attempts=1), verdict=body))
     for absent in ("Evidence", "What followed", "Attempts", "The job", "Worth knowing", "None"):
         assert absent not in shown
-    assert "no single rank or host stands out" in shown
+    assert "the logs name no rank or host" in shown
+    several = Job(name="j", attempts=1, ranks=4)
+    assert "no single rank or host stands out" in screen(
+        Verdict(id="x", tool=a_verdict().tool, job=several, verdict=body)
+    )
 
 
 @pytest.mark.parametrize(

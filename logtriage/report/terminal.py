@@ -97,7 +97,7 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
         lines += _section("The job")
         lines += wrapped(" · ".join(facts))
         lost = words.lost_words(body)
-        lines += wrapped(Text("Lost: ", style="dim").append(lost, style="not dim"), most=1) if lost else []
+        lines += wrapped(Text("Lost: ", style="dim").append(lost, style="not dim"), most=2) if lost else []
 
     notes = _notes(verdict, amount)
     if notes:
@@ -196,7 +196,7 @@ def _attempts(verdict: Verdict, most: int, width: int, console: Console) -> list
         ended = words.clock(attempt.ended, beside=verdict.job.started)
         facts += [f"ended {ended}"] if ended else []
         text = Text(f"{attempt.attempt}  ", style="bold").append(" · ".join(facts), style="not bold")
-        lines += _wrapped(text, "  ", "     ", width, 1, console)
+        lines += _wrapped(text, "  ", "     ", width, 2, console)
     return lines
 
 

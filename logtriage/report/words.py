@@ -240,6 +240,9 @@ def where_words(verdict: Verdict) -> str:
     named = places(culprits.ranks, culprits.hosts, culprits.gpus)
     if named or verdict.verdict.failure_type.startswith(("none.", "unknown")):
         return named
+    job = verdict.job
+    if not (job.ranks or job.hosts):
+        return "the logs name no rank or host"
     return "no single rank or host stands out"
 
 
@@ -337,7 +340,8 @@ def lost_words(verdict: VerdictBody) -> str:
         return ""
     amounts = [counted(lost.iterations, "iteration")] if lost.iterations is not None else []
     amounts.append(duration(lost.seconds))
-    amounts += [f"{lost.gpu_hours:,.1f} GPU hours"] if lost.gpu_hours is not None else []
+    gpu_hours = f"{lost.gpu_hours or 0.0:,.1f}"
+    amounts += [f"{gpu_hours} GPU hours"] if gpu_hours != "0.0" else []
     since = "since the last checkpoint"
     if lost.since == "start":
         since = "since the start: no checkpoint was seen"
