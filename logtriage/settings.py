@@ -95,7 +95,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         first = fault.errors()[0]
         name = ".".join(map(str, first["loc"]))
         where = PREFIX + name.upper() if given.get(PREFIX + name.upper()) else f"{place}: {name}"
-        raise SettingsFault(f"{where}: {first['msg']}") from None
+        said = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        raise SettingsFault(f"{where}: {said}") from None
 
 
 def settings_file(environment: Mapping[str, str] | None = None) -> Path:

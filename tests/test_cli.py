@@ -412,3 +412,36 @@ def test_a_real_log_gets_a_verdict_that_cites_it(tmp_path: Path, capsys: Capture
     assert main(["triage", str(tmp_path / "nothing")]) == 3
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "nothing" in err
+
+
+@pytest.mark.parametrize("group", [[], ["rules"], ["memory"]])
+def test_help_says_of_each_command_in_a_whole_sentence_what_it_does(
+    group: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*group, "--help"]) == 0
+    commands = capsys.readouterr().out.partition("Commands:\n")[2]
+    assert commands
+    assert "..." not in commands
+    if not group:
+        assert commands.split()[0] == "triage"
+
+
+def test_a_question_of_no_known_kind_is_answered_with_those_that_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "a.log").write_text("ValueError: no\n")
+    assert main(["ask", str(tmp_path / "a.log"), "what colour is the sky?", "--offline"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "logtriage: which node, which rank?\n" in said.err
+
+
+def test_a_setting_that_there_is_not_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.toml").write_text('dta_dir = "x"\n')
+    monkeypatch.setenv("LOGTRIAGE_CONFIG", str(tmp_path / "site.toml"))
+    assert main(["history"]) == 2
+    assert "site.toml: dta_dir: there is no such setting" in capsys.readouterr().err

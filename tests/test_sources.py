@@ -246,7 +246,7 @@ def test_tables_become_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ('kind = "folders"', "patterns: Field required"),
         ('kind = "folders"\npatterns = ["/srv/x"]', "patterns.0: the pattern names no {job_id}"),
         ('kind = "folders"\npatterns = ["srv/{name}"]', "patterns.0: the pattern must begin with /"),
-        ('kind = "folders"\npatterns = ["/s/{name}"]\nroot = "/"', "root: Extra inputs are not permitted"),
+        ('kind = "folders"\npatterns = ["/s/{name}"]\nroot = "/"', "root: a source of the kind 'folders'"),
         ('kind = "slurm"\nroots = ["/"]', "roots.0: a root is an absolute path"),
         ('kind = "slurm"\nroots = ["/s"]\nzone = "Mars/One"', "zone: there is no time zone 'Mars/One'"),
         ('kind = "kubernetes"\nnamespace = "--all"', "namespace: String should match"),

@@ -46,16 +46,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.add_typer(cli_rules.app, name="rules")
-app.add_typer(cli_memory.app, name="memory")
-for command in (
-    *(ask, slack, nightly, history, doctor, metrics),
-    *(cli_loop.confirm, cli_loop.correct, cli_memory.similar),
-):
-    app.command()(command)
-app.command("eval")(cli_eval.evaluate)
-app.command()(cli_mcp.mcp)
-
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -66,7 +56,6 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Processes that read th
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")]
 
 
-@app.command()
 def triage(
     paths: Paths,
     json: Annotated[
@@ -170,7 +159,6 @@ def _write(target: str, text: str) -> None:
             raise OSError(fault.errno, fault.strerror, target) from fault
 
 
-@app.command()
 def templates(
     paths: Paths,
     json: Annotated[bool, typer.Option("--json", help="A JSON list on standard output.")] = False,
@@ -230,9 +218,8 @@ def _draw_templates(rows: Sequence[TemplateRow], limit: int, console: Console) -
         console.print(Text(f"… and {more} (--limit)", style="dim"))
 
 
-@app.command()
 def schema(
-    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to write it.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to write it.")] = "-",
 ) -> None:
     """The JSON Schema of the verdict document."""
     from logtriage.report.schema import schema_text
@@ -240,7 +227,6 @@ def schema(
     _write(file, schema_text())
 
 
-@app.command()
 def version() -> None:
     """Versions of program, rule bank, taxonomy."""
     from logtriage import __version__
@@ -248,6 +234,17 @@ def version() -> None:
     from logtriage.taxonomy import taxonomy
 
     answer(f"logtriage {__version__} (rules {load_bank().version}, taxonomy {taxonomy().version})\n")
+
+
+# In the order in which help lists them, which is that of a person's acquaintance with the program.
+for command in (
+    *(triage, ask, templates, history, cli_loop.confirm, cli_loop.correct, cli_memory.similar),
+    *(nightly, slack, cli_mcp.mcp, doctor, metrics, schema, version),
+):
+    app.command()(command)
+app.command("eval")(cli_eval.evaluate)
+app.add_typer(cli_rules.app, name="rules")
+app.add_typer(cli_memory.app, name="memory")
 
 
 class _Terminated(BaseException):

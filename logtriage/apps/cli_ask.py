@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from logtriage.report.document import Verdict
     from logtriage.settings import Settings
 
+NOT_UNDERSTOOD = 2  # as any wrong usage
+
 
 def ask(
     path: Annotated[
@@ -26,12 +28,13 @@ def ask(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")] = False,
 ) -> None:
-    """A question about a job in plain words, answered with the lines that show it.
+    """Answer a question about a job, with the lines that show it.
 
     Answers come from the verdict; a model, where one is configured, answers what the verdict does not.
     """
     from logtriage.answers.precedents import precedents_of
-    from logtriage.answers.reply import reply_to, what_can_be_asked
+    from logtriage.answers.questions import Kind
+    from logtriage.answers.reply import reply_to
     from logtriage.settings import load_settings
 
     settings = load_settings()
@@ -42,7 +45,10 @@ def ask(
     if reply is None:
         reply = _by_model(paths, question, settings)
     if reply is None:
-        raise typer.BadParameter(f"this question is of no kind that I know. {what_can_be_asked()}")
+        complain("this question is of no kind that I know. You can ask:")
+        for kind in Kind:
+            complain(kind)
+        raise typer.Exit(NOT_UNDERSTOOD)
     answer(_told(reply))
 
 

@@ -14,7 +14,7 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="A JSON list on standard output.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Ask no server and no scheduler.")] = False,
 ) -> None:
-    """What is configured, reachable and missing, with the mend for each.
+    """What is configured, reachable and missing, and how to mend it.
 
     Exit status: 0, or 1 where something that is configured does not work.
     """

@@ -39,7 +39,7 @@ def evaluate(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
-    """Score verdicts (without a model) against labelled jobs, or against what people said of their own."""
+    """Score verdicts against labelled jobs. Or against what people said of their own. No model is asked."""
     if (cases is None) != confirmed:
         raise typer.BadParameter("name a folder of CASES, or say --confirmed")
     chosen = _confirmed(only) if cases is None else _labelled(cases, only)

@@ -21,7 +21,7 @@ _SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
 def history(
-    what: Annotated[str, typer.Argument(metavar="[hosts]", help="The hosts in them instead.")] = "",
+    what: Annotated[str, typer.Argument(metavar="hosts", help="The hosts in them instead.")] = "",
     since: Annotated[
         str, typer.Option(metavar="WHEN", help="Given at this time or later: 2026-01-31, 7d, 12h.")
     ] = "",
@@ -36,7 +36,9 @@ def history(
         Path | None, typer.Option(metavar="FILE", help="Write all of them to FILE.csv, .parquet or .jsonl.")
     ] = None,
 ) -> None:
-    """Past verdicts on this machine, newest first: id, when, type, confidence, where the logs are.
+    """Past verdicts on this machine, newest first.
+
+    Told are id, when, type, confidence, and where the logs are.
 
     `history hosts`: the hosts in them, the most suspicious first: jobs, failures, when last seen, types.
     """
@@ -65,7 +67,7 @@ def history(
         _draw_hosts(shown)
     else:
         for each in shown:
-            cells = (each["id"], _minute(each["at"]), f"{visible(each['failure_type'], 60):28}")
+            cells = (visible(each["id"], 60), _minute(each["at"]), f"{visible(each['failure_type'], 60):28}")
             line = "  ".join((*cells, f"{each['confidence']:4.0%}", visible(" ".join(each["paths"]), 200)))
             answer(f"{line}\n")
 

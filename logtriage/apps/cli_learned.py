@@ -18,7 +18,7 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the log.")]
 
 
 def learned() -> None:
-    """Learned rules: state, jobs that agree and contradict, lines seen on trial, id, type, title."""
+    """Learned rules. Told are state, jobs that agree and contradict, lines seen on trial, id, type, title."""
     from logtriage.memory.rule_folder import learned_rules
     from logtriage.memory.verdicts import kept_verdicts
     from logtriage.settings import load_settings
@@ -76,7 +76,7 @@ def _move(rule_id: str, state: str, reason: str, author: str) -> None:
 
 
 def undo(author: Author = "") -> None:
-    """Take back the last change of the learned rules that still stands, byte for byte."""
+    """Take back the last change of the learned rules. It is the last that still stands, byte for byte."""
     from logtriage.memory.changes import locked, undo_last
     from logtriage.memory.ledger import now
     from logtriage.settings import load_settings
@@ -94,7 +94,7 @@ def undo(author: Author = "") -> None:
 
 
 def log(limit: Annotated[int, typer.Option(min=1, help="Show the N newest.")] = 50) -> None:
-    """What was done to the learned rules, newest first: when, by whom, what, why."""
+    """What was done to the learned rules, newest first. Told are when, by whom, what, why."""
     from logtriage.memory.changes import bank_name
     from logtriage.settings import load_settings
 

@@ -29,7 +29,7 @@ Helped = Annotated[str, typer.Option("--mitigation", metavar="TEXT", help="What 
 def confirm(
     verdict_id: VerdictId, evidence: Evidence = "", mitigation: Helped = "", author: Author = ""
 ) -> None:
-    """Say that a verdict was right; a rule is learned where no rule is sure of it yet."""
+    """Say that a verdict was right. A rule is learned where no rule is sure of it yet."""
     kept = kept_verdict_of(verdict_id)
     if kept.verdict.verdict.failure_type == "unknown":
         raise typer.BadParameter("that verdict names no cause; name it: logtriage correct ID --type TYPE")
@@ -43,7 +43,7 @@ def correct(
     mitigation: Helped = "",
     author: Author = "",
 ) -> None:
-    """Say what a job really died of; a rule is learned from the line that shows it."""
+    """Say what a job really died of. A rule is learned from the line that shows it."""
     from logtriage.taxonomy import taxonomy
 
     try:

@@ -38,7 +38,7 @@ def mcp(
     ] = False,
     author: Author = "",
 ) -> None:
-    """Serve triage to coding assistants (MCP), over standard input and output unless --http is given.
+    """Serve triage to coding assistants (MCP). Over standard input and output unless --http is given.
 
     Without --root only what lies below the working directory may be read.
     """

@@ -26,7 +26,7 @@ def list_(
     type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Only of this failure type.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="Show the N newest.")] = 50,
 ) -> None:
-    """Confirmed diagnoses, newest first: number, when, by whom, type, title."""
+    """Confirmed diagnoses, newest first. Told are number, when, by whom, type, title."""
     with opened_ledger() as ledger:
         found = ledger.diagnoses(failure_type=type_)
     for each in found[:limit]:
@@ -73,9 +73,9 @@ def forget(number: DiagnosisId) -> None:
 
 @app.command()
 def export(
-    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="Where to write it.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to write it.")] = "-",
 ) -> None:
-    """All diagnoses as JSON lines, for `logtriage memory import` elsewhere."""
+    """All diagnoses as JSON lines. They are for `logtriage memory import` elsewhere."""
     from dataclasses import asdict
     from json import dumps
 
@@ -93,7 +93,7 @@ def export(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `logtriage memory export` wrote.")],
 ) -> None:
-    """Take over diagnoses from elsewhere; one that is known already is not taken twice."""
+    """Take over diagnoses from elsewhere. One that is known already is not taken twice."""
     text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     entries = [
         _entry(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()
@@ -128,7 +128,7 @@ def _entry(line: str, place: str) -> Diagnosis:
 
 @app.command()
 def reindex() -> None:
-    """Make the index of likeness anew, from the ledger and the rules in force."""
+    """Make the index of likeness anew. It is made from the ledger and the rules in force."""
     from logtriage.memory import incidents
     from logtriage.memory.proposal import bank_with_learned
     from logtriage.settings import load_settings
@@ -168,7 +168,7 @@ def similar(
     ],
     count: Annotated[int, typer.Option(min=1, max=50, help="Show the N nearest.")] = 5,
 ) -> None:
-    """The confirmed diagnoses that a job is most like, with what helped then."""
+    """The confirmed diagnoses most like a job, and what helped then."""
     from logtriage.memory.incidents import IndexFault, similar_diagnoses
 
     lines = _telling(paths)
@@ -181,6 +181,8 @@ def similar(
         except IndexFault as fault:
             complain(str(fault))
             raise typer.Exit(1) from None
+    if not found:
+        complain("no confirmed diagnosis is like this job")
     for likeness, each in found:
         answer(f"{likeness:4.0%}  {each.failure_type}  {visible(each.title, 200)}\n")
         answer(f"      diagnosis {each.id}, by {visible(each.author, 60)}, {each.at}\n")

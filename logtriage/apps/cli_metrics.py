@@ -27,7 +27,7 @@ def metrics(
         str, typer.Option(metavar="FILE|-", help="Write them here, whole or not at all: name it *.prom.")
     ] = "-",
 ) -> None:
-    """The program's own figures for Prometheus: triages by type, their cost, what people said of them.
+    """The program's own figures for Prometheus. Triages by type, their cost, what people said of them.
 
     Of kept verdicts (the newest 2,000 of a year), so each is a gauge: pruning makes them smaller.
     """

@@ -31,7 +31,7 @@ def nightly(
     root: Annotated[
         str,
         typer.Argument(
-            metavar="[ROOT]",
+            metavar="ROOT",
             help="Folder of jobs, or a pattern such as /logs/{user}/{job_id}/; by default the sources of the "
             "settings.",
         ),
@@ -57,7 +57,7 @@ def nightly(
     offline: Annotated[bool, typer.Option("--offline", help="Ask no model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")] = False,
 ) -> None:
-    """Triage every job that ended since the last run, once, and tell what they died of.
+    """Triage every job that ended since the last run. A digest tells what they died of.
 
     Without --output the digest goes to standard output as Markdown. Exit status: 0 done, 1 something could
     not be triaged, 3 no job is readable.

@@ -28,7 +28,7 @@ for command in (
 
 RuleFiles = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[FILE]...", exists=True, dir_okay=False, help="Only these; default: the bank."),
+    typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="Only these; default: the bank."),
 ]
 Extra = Annotated[
     list[Path] | None,

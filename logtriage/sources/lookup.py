@@ -92,7 +92,9 @@ def _source(table: Mapping[str, Any], where: str) -> JobSource:
     except ValidationError as fault:
         first = fault.errors()[0]
         key = ".".join(map(str, first["loc"])) or kind
-        raise SettingsFault(f"{where}: {key}: {first['msg'].removeprefix('Value error, ')}") from None
+        unknown = f"a source of the kind {kind!r} has no such key"
+        said = unknown if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        raise SettingsFault(f"{where}: {key}: {said}") from None
 
 
 def _maker(kind: str) -> Callable[[Mapping[str, Any]], JobSource]:
