@@ -281,3 +281,23 @@ def test_a_second_lesson_of_an_unsure_job_is_not_taken_from_the_memory(
         assert run("correct", verdict, "--type", "storage.filesystem", "--evidence", "out.log:2") == 0
         found = triage(folder, offline=True).verdict
         assert (found.failure_type, found.decided_by) == ("storage.filesystem", "rules")
+
+
+@pytest.mark.skipif(find_spec("chromadb") is None, reason="needs the extra memory")
+def test_a_diagnosis_that_has_nothing_in_common_is_not_called_similar(
+    tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "a.log").write_text("zstd: shard checksum differs from its manifest, giving up\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "b.log").write_text("RuntimeError: unable to spawn kitten\n")
+    run("triage", str(tmp_path / "broken"), "--offline", "--quiet")
+    told = capsys.readouterr().out.split("v-")[-1].split()[0]
+    assert run("correct", f"v-{told}", "--type", "data.corrupt", "--evidence", "a.log:1") == 0
+    capsys.readouterr()
+    assert run("similar", str(tmp_path / "broken")) == 0
+    assert "data.corrupt" in capsys.readouterr().out
+    assert run("similar", str(tmp_path / "other")) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no confirmed diagnosis is like this job" in said.err

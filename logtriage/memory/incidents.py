@@ -34,6 +34,7 @@ FOLDER = "index"
 DIAGNOSES, RULES, TYPES = "diagnoses", "rules", "types"
 LONGEST_LINE = 400  # characters of a line that count for likeness
 MOST_LINES = 6
+LEAST_LIKE = 0.005
 
 
 class IndexFault(Exception):
@@ -205,13 +206,15 @@ def similar_diagnoses(
 ) -> list[tuple[float, Diagnosis]]:
     """(likeness, diagnosis) of the confirmed diagnoses whose evidence is most like any of `lines`.
 
+    The nearest of few may have nothing in common with them: what is like by less than 0.5 % is left out.
     Raises IndexFault.
     """
     texts, diagnoses = diagnosis_texts(ledger)
     found: dict[int, tuple[float, Diagnosis]] = {}
     for near in index.nearest(DIAGNOSES, texts, _kinds(lines), count * 4):
         diagnosis = diagnoses[near.id]
-        found.setdefault(diagnosis.id, (near.likeness, diagnosis))
+        if near.likeness >= LEAST_LIKE:
+            found.setdefault(diagnosis.id, (near.likeness, diagnosis))
     return list(found.values())[:count]
 
 
