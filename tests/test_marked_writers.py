@@ -305,3 +305,11 @@ def test_machines_that_a_monitor_names_once_each(tmp_path: Path) -> None:
     )
     body = verdict(tmp_path, train__log=steps(40), monitor__log=log)
     assert (body.failure_type, body.culprits.hosts) == ("gpu.thermal_power", ("gx-2",))
+
+
+def test_the_last_word_of_a_log_that_stopped_is_its_own_not_the_commands_below(tmp_path: Path) -> None:
+    log = steps(40) + f"{clock(82)} INFO gathered 61/64 samples\n"
+    log += f"$ date\n{clock(9000)}\n$ nvidia-smi -L\nGPU 0\n"
+    body = verdict(tmp_path, train__log=log)
+    assert body.failure_type == "hang.silent"
+    assert any("gathered 61/64" in each.text for each in body.evidence)

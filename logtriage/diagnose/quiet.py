@@ -84,7 +84,7 @@ def _has_stacks(scene: Scene) -> bool:
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
     evidence = [Evidence(outcome.line, "the last sign of progress")] if outcome.line else []
-    own = _last_of(findings.scene, outcome.line.file) if outcome.line else None
+    own = _last_after(findings.scene, outcome.line) if outcome.line else None
     if own is not None and own != evidence[0].line:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
     last = last_line(findings.scene)
@@ -174,9 +174,21 @@ def undecided(findings: Findings) -> Decision:
     )
 
 
-def _last_of(scene: Scene, file: str) -> Line | None:
-    lines = (line for reading in scene.readings if reading.source.file == file for line in reading.lines)
-    return max((line for line in lines if line.text.strip()), key=lambda line: line.number, default=None)
+# `$ date`, `[me@cn-3 ~]$ nvidia-smi`: from here on it is a person who writes.
+_PROMPT = re.compile(r"^(?:\[?[\w.-]{1,40}@[\w.-]{1,80}[^\]$#]{0,60}\]?)?\$ \S")
+
+
+def _last_after(scene: Scene, point: Line) -> Line | None:
+    """The last line that the log itself holds behind a point, before a person's commands."""
+    last: Line | None = None
+    for reading in scene.readings:
+        if reading.source.file != point.file:
+            continue
+        for line in reading.lines:
+            if line.number > point.number and _PROMPT.match(line.text[:200]):
+                return last
+            last = line if line.number > point.number and line.text.strip() else last
+    return last
 
 
 def of_part(decision: Decision, findings: Findings) -> Decision:
