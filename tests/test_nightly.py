@@ -97,7 +97,7 @@ def test_the_second_night_reads_no_job_again(first: Night) -> None:
     assert again.returncode == 0
     assert "0 jobs were read, 0 are in the digest" in again.stderr
     assert (out / "jobs.jsonl").read_text() == ""
-    assert "No job failed" in (out / "digest.md").read_text()
+    assert "# No job ended since the last night" in (out / "digest.md").read_text()
 
 
 def test_a_night_killed_half_way_gives_the_same_digest(first: Night, tmp_path: Path) -> None:

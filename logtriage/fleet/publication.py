@@ -92,6 +92,8 @@ def _write(target: Path, text: str) -> None:
 def headline(digest: Digest) -> str:
     failed = len(digest.failed)
     told = f"{words.counted(failed, 'job')} failed" if failed else "No job failed"
+    if not (digest.tonight or digest.untriaged):
+        told = "No job ended since the last night" if digest.before else "No job has ended"
     if digest.lemons:
         return f"{told}; {words.counted(len(digest.lemons), 'host')} to take out"
     return told
