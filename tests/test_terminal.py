@@ -229,6 +229,13 @@ def test_the_advice_fits_the_verdict(failure_type: str, action: str, expected: s
     assert expected in shown and absent not in shown
 
 
+def test_a_node_without_a_name_is_that_of_the_rank() -> None:
+    body = a_body(
+        action="restart_excluding_node", culprits=CulpritsOut(ranks=(2,)), restart=Restart(advised=True)
+    )
+    assert "Take the node of rank 2 out" in squeezed(a_verdict(verdict=body))
+
+
 def test_the_general_advice_of_the_taxonomy_is_given_once() -> None:
     general = "Change the configuration first: the same settings would fail again."
     body = a_body(

@@ -175,7 +175,9 @@ def action_words(verdict: VerdictBody) -> str:
         return "The logs alone do not say what to repair; collect what is named below before a restart."
     nodes = verdict.restart.exclude_hosts or verdict.culprits.hosts
     phrase = _ACTIONS.get(verdict.action, verdict.action.replace("_", " "))
-    return prose(phrase.replace("{node}", listed(nodes, 4) if nodes else "the failing node"))
+    ranks = verdict.culprits.ranks
+    unnamed = f"the node of {places(ranks, ())}" if ranks else "the failing node"
+    return prose(phrase.replace("{node}", listed(nodes, 4) if nodes else unnamed))
 
 
 def restart_words(verdict: VerdictBody) -> str:
