@@ -313,3 +313,19 @@ def test_the_last_word_of_a_log_that_stopped_is_its_own_not_the_commands_below(t
     body = verdict(tmp_path, train__log=log)
     assert body.failure_type == "hang.silent"
     assert any("gathered 61/64" in each.text for each in body.evidence)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["n-b{1} | rank {0} | ", "(n-b{1}, rank {0}) ", "n-b{1}/{0} ", "n-b{1}:{0}: ", "rank{0}@n-b{1}: "],
+)
+def test_labels_that_tell_host_and_rank(tmp_path: Path, label: str) -> None:
+    heads = [label.format(rank, 1 + rank // 8) for rank in (0, 8)]
+    log = "".join(f"{head}step {at} loss 2.1\n" for at in range(9) for head in heads)
+    log += behind(label.format(9, 2), traceback(ECC)) + behind(label.format(3, 1), REMOTE)
+    assert named(verdict(tmp_path, train__log=log)) == ("gpu.ecc_uncorrectable", (9,), ("n-b2",))
+
+
+def test_counters_of_shards_are_no_hosts(tmp_path: Path) -> None:
+    log = "".join(f"block{at % 3}/40: step {at} loss 2.1\n" for at in range(30)) + traceback(ECC)
+    assert verdict(tmp_path, train__log=log).culprits.ranks == ()

@@ -101,7 +101,7 @@ _MACHINE_LOG = (
     r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages"
     r"|(?:nvidia[-_]?smi|nv[-_]?smi|rocm[-_]smi|npu[-_]smi)(?:[-_](?:q|l|a|dmon|pmon|topo|nvlink|query))?|dmon|pmon"
     r"|nvidia[-_]bug[-_]report|bmc|sel|sensors|thermal|clocks|power|throttle"
-    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi|ipmi_sel|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
+    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi(?:tool)?(?:[-_](?:sel|sdr|sensors?))?|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
     r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|journal[-_]kernel|mce|mcelog|edac|ethtool|meminfo|ulimit|rdma|ibv_devinfo"
 )
 _MACHINE_FIRST = re.compile(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")

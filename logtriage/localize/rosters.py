@@ -156,7 +156,8 @@ def _introduced(message: str) -> Iterator[tuple[int, str]]:
 
 
 _NO_HOST = re.compile(
-    r"(?i)^(?:rank|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default|localhost)"
+    r"(?i)^(?:rank|r|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default"
+    r"|localhost)"
     r"[-_.:]?\d*$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"
 )
 

@@ -70,15 +70,22 @@ def _alternates(numbers: Sequence[int]) -> bool:
 
 
 _HOST_LABEL = re.compile(
-    rf"[\[(<]?({HOST_WORD})"
-    r"(?:(?::(\d{1,5}))?[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
+    rf"[\[(<]?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}}))?"
+    r"(?:[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
+)
+# Labels that say both: `cn-3 | rank 9 |`, `(cn-3, rank 9)`, and `rank9@cn-3:`, `[R9|cn-3]`.
+_NUMBER = r"[Rr](?:ank)?[ _=:-]?(?P<rank>\d{1,6})"
+_PAIRED = (
+    re.compile(rf"[\[(<]?(?P<host>{HOST_WORD})(?: ?[|,/@] ?| ){_NUMBER}(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
+    re.compile(rf"[\[(<]?{_NUMBER} ?[|,/@] ?(?P<host>{HOST_WORD})(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
 )
 
 
 # `[node=cn-3]`, where a label says itself that it names a machine; others may stand before it.
 _KEYED = re.compile(
     r"(?:(?:\[[^\[\]]{1,60}\]|[\w.:-]{1,40}) ){0,3}"
-    r"\[(?:agent|host(?:name)?|node(?:name)?|instance|machine)[=:] ?([A-Za-z0-9][\w.-]{0,100})\](?=[ :])"
+    r"\[(?:agent|host(?:name)?|node(?:name)?|instance|machine)[=:] ?"
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,100})\](?=[ :])"
 )
 
 
@@ -93,15 +100,17 @@ class HostLabels:
     def host(self, line: Line) -> str | None:
         """The host that a line's own label names."""
         found = self._label(line)
-        return self.hosts.get(found[1]) if found else None
+        return self.hosts.get(found["host"]) if found else None
 
     def rank(self, line: Line) -> int | None:
         """The rank in the label that names a line's host, or in brackets behind it."""
         found = self._label(line)
-        if found is None or found[1] not in self.hosts:
+        if found is None or found["host"] not in self.hosts:
             return None
-        if self.form is _HOST_LABEL and found[2]:
-            return int(found[2]) if self.counts_ranks else None
+        if "rank" in self.form.groupindex:
+            return int(found["rank"])
+        if self.form is _HOST_LABEL and found["number"]:
+            return int(found["number"]) if self.counts_ranks else None
         behind = _RANK_BEHIND.match(line.message[:240], found.end())
         return int(behind[1]) if behind else None
 
@@ -119,11 +128,12 @@ def host_labels(lines: Sequence[Line]) -> HostLabels:
     need not take turns where a rank stands behind them, nor where a colon or bar sets one off in every line.
     """
     messages = [line.message[:200] for line in lines[:SAMPLE] if line.host is None]
-    keyed = [found[1] for text in messages if (found := _KEYED.match(text)) is not None]
-    if len(keyed) * 2 > len(messages):
-        return HostLabels({host: host for host in keyed}, form=_KEYED)
+    for form in (_KEYED, *_PAIRED):
+        named = [found["host"] for text in messages if (found := form.match(text)) is not None]
+        if len(named) * 2 > len(messages) and all(map(is_host, set(named))):
+            return HostLabels({host: host for host in named}, form=form)
     messages = [text[:120] for text in messages]
-    labels = [found for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found[1])]
+    labels = [found for text in messages if (found := _HOST_LABEL.match(text)) and is_host(found["host"])]
     rows = Counter(re.sub(r"\d+", "#", label[1]) for label in labels)
     if not rows or len(labels) * 2 < len(messages):
         return HostLabels()
