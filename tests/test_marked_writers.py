@@ -329,3 +329,14 @@ def test_labels_that_tell_host_and_rank(tmp_path: Path, label: str) -> None:
 def test_counters_of_shards_are_no_hosts(tmp_path: Path) -> None:
     log = "".join(f"block{at % 3}/40: step {at} loss 2.1\n" for at in range(30)) + traceback(ECC)
     assert verdict(tmp_path, train__log=log).culprits.ranks == ()
+
+
+def test_a_rank_that_says_the_name_of_its_host_in_letters_alone(tmp_path: Path) -> None:
+    def start(name: str, rank: int) -> str:
+        return f"[{clock(0)}][INFO][r{rank}] host {name}: rank {rank} of 2 up\n"
+
+    files = {
+        "a.log": start("trainer-x", 0) + steps(20) + f"[rank0]: {REMOTE}\n",
+        "b.log": start("trainer-y", 1) + steps(20) + behind("[rank1]: ", traceback(ECC)),
+    }
+    assert named(judged(tmp_path, files).verdict) == ("gpu.ecc_uncorrectable", (1,), ("trainer-y",))

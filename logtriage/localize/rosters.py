@@ -46,6 +46,11 @@ _INTRODUCED = (
     re.compile(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `host=cn-3 rank=17`
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
+    # `host trainer-b: rank 17 of 32`
+    re.compile(
+        r"\b(?i:host(?:name)?|node(?:[-_ ]?name)?)[ =:]{1,2}(?P<host>(?=[\w.]{0,60}-)[A-Za-z][\w.-]{0,100}\w)"
+        rf"[ ,:)]{{1,3}}[^.;]{{0,20}}?\b{_RANK}"
+    ),
 )
 # `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
