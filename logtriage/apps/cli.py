@@ -26,6 +26,7 @@ from logtriage.apps.cli_metrics import metrics
 from logtriage.apps.cli_nightly import nightly
 from logtriage.apps.cli_slack import slack
 from logtriage.apps.console import answer, answer_with, complain, progress_shown, stopped_early
+from logtriage.apps.named_job import paths_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +85,8 @@ def triage(
 ) -> None:
     """Why the job died, where it began, what to do.
 
-    Ctrl-C ends the reading: the verdict then stands on what was read so far, and says so.
+    Where sources of jobs are configured, PATH may be the id of a job (not with --offline). Ctrl-C ends the
+    reading: the verdict then stands on what was read so far, and says so.
     """
     if not all(paths):
         raise typer.BadParameter("an empty PATH; name the folder of the logs")
@@ -101,6 +103,7 @@ def triage(
     from logtriage import pipeline
 
     settings = cli_model.model_settings(llm, votes, time_budget)
+    paths = paths if offline else paths_of(paths, settings)
     if show_prompt:
         cli_model.show_prompt(paths, settings, workers)
         return

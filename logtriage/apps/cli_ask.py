@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from logtriage.apps.console import answer, complain, progress_shown
+from logtriage.apps.named_job import paths_of
 
 if TYPE_CHECKING:
     from logtriage.answers.reply import Quoted, Reply
@@ -20,7 +21,8 @@ NOT_UNDERSTOOD = 2  # as any wrong usage
 
 def ask(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="Folder, file, glob or address of a job, or a verdict's id.")
+        str,
+        typer.Argument(metavar="PATH", help="Folder, file, glob, address or id of a job, or of a verdict."),
     ],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help='Such as "which node?"')],
     offline: Annotated[
@@ -40,7 +42,7 @@ def ask(
     settings = load_settings()
     if offline:
         settings = settings.model_copy(update={"llm": "never"})
-    verdict, paths = _verdict(path, settings, quiet)
+    verdict, paths = _verdict(path, settings, offline, quiet)
     reply = reply_to(question, verdict, lambda: precedents_of(verdict, settings))
     if reply is None:
         reply = _by_model(paths, question, settings)
@@ -67,7 +69,7 @@ def _by_model(paths: Sequence[str], question: str, settings: Settings) -> Reply 
         return None
 
 
-def _verdict(path: str, settings: Settings, quiet: bool) -> tuple[Verdict, Sequence[str]]:
+def _verdict(path: str, settings: Settings, offline: bool, quiet: bool) -> tuple[Verdict, Sequence[str]]:
     """The verdict, and the paths that it is about."""
     from logtriage import pipeline
     from logtriage.apps.cli_loop import kept_verdict_of
@@ -76,11 +78,12 @@ def _verdict(path: str, settings: Settings, quiet: bool) -> tuple[Verdict, Seque
     if path.startswith("v-") and not Path(path).exists():
         kept = kept_verdict_of(path)
         return kept.verdict, kept.paths
+    paths = [path] if offline else paths_of([path], settings)
     with progress_shown(quiet) as progress:
-        verdict = pipeline.triage(path, settings=settings, progress=progress)
+        verdict = pipeline.triage(paths, settings=settings, progress=progress)
     if not settings.no_history:
-        keep(verdict, [path], settings.data_dir)
-    return verdict, [path]
+        keep(verdict, paths, settings.data_dir)
+    return verdict, paths
 
 
 def _told(reply: Reply) -> str:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import multiprocessing
-import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from logtriage.answers.reply import Reply
@@ -26,8 +23,6 @@ from logtriage.report.document import Verdict
 from logtriage.settings import Settings
 from logtriage.sources.job import KnownJob
 
-COLLECTED = "collected"  # folder of what sources fetched, such as the logs of pods
-COLLECTED_KEPT = 14 * 86_400.0  # seconds
 MUCH_TOO_LONG = 120.0  # seconds after which a triage that was told to end is ended
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
 
@@ -206,18 +201,9 @@ def _warmed() -> None:
 
 def fetched_and_judged(job: KnownJob, settings: Settings) -> Judged:
     """Fetch a job's logs from its sources and judge them by rules. Raises SourceFault, NothingReadable."""
-    from logtriage.sources.lookup import collect, configured_sources
+    from logtriage.sources.fetched import fetched
 
-    collected = settings.data_dir / COLLECTED
-    _prune(collected)
-    name = hashlib.sha256(f"{job.source}\n{job.id}".encode()).hexdigest()[:16]
-    folder = collected / name
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        found = collect(job, configured_sources(settings), folder)
-    finally:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # where nothing was fetched
+    found = fetched(job, settings)
     return judged(found.paths, settings, found.missed, True)
 
 
@@ -245,11 +231,3 @@ def answered_by_model(paths: tuple[str, ...], question: str, settings: Settings)
     from logtriage.agent.job_question import ask_about_job
 
     return ask_about_job(pipeline.desk_for(list(paths), settings=settings), question, settings)
-
-
-def _prune(collected: Path) -> None:
-    oldest = time.time() - COLLECTED_KEPT
-    with contextlib.suppress(OSError):
-        for folder in collected.iterdir():
-            if folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
