@@ -18,13 +18,15 @@ from logtriage import triage
 from logtriage.intake.folder import discover
 from logtriage.intake.streams import blocks_between
 from logtriage.mining import joined, parts, survey
+from logtriage.mining.calls import Calls
 from logtriage.mining.catalogue import catalogue
+from logtriage.mining.kinds import lines_of
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source, SourceRole
 from logtriage.rulebank.bank import load_bank
 from logtriage.rulebank.blur import blur
-from logtriage.rulebank.database import Databases, databases
+from logtriage.rulebank.database import Databases, databases, is_loud
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.wider import wider
 
@@ -155,6 +157,15 @@ def test_the_wider_form_of_a_rule_matches_wherever_the_rule_does() -> None:
         form = re2.compile(wider(rule), options)
         for example in rule.examples:
             assert form.search(example.line), (rule.id, wider(rule))
+
+
+def test_a_line_is_found_each_time_that_it_stands_there(compiled: Databases) -> None:
+    calls = Calls(MATCHER, compiled)
+    for rule in BANK.rules:
+        for example in rule.examples if is_loud(rule) else ():
+            line = example.line.encode() + b"\n"
+            found = calls.loud(lines_of(line * 3))
+            assert [len(indices) for indices in found.values()] == [3], rule.id
 
 
 def test_a_blurred_pattern_matches_the_blur_of_each_line_that_the_rule_matches() -> None:

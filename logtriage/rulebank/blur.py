@@ -45,6 +45,8 @@ def _blurred(token: str) -> str:
 def _class(token: str) -> str:
     """A class holds a 0 where it held any digit or hexadecimal letter."""
     holds = re.compile(token)
+    if all(map(holds.fullmatch, _VARYING)):
+        return token  # as the complement of some signs does
     held = {chr(code) for code in range(128) if holds.fullmatch(chr(code))}
     signs = {"0" if sign in _VARYING else sign for sign in held}
     beyond = r"\x7f-\xff" if not token.isascii() or holds.fullmatch(_ACCENTED) else ""

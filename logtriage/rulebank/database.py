@@ -13,18 +13,19 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from logtriage.cache import cache_folder, keep, kept
 from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.blur import blur
 from logtriage.rulebank.rule import Role, Rule
 from logtriage.rulebank.wider import wider
 
 # Whose text makes expressions of rules: with another version of them, kept databases are not used.
-_MAKERS = ("blur.py", "wider.py")
+_MAKERS = ("blur.py", "database.py", "wider.py")
 
 
 class PatternDatabase:
@@ -57,7 +58,20 @@ class PatternDatabase:
             return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
         except (OSError, ValueError, hyperscan.error):
             pass
-        expressions = [wider(rule, on_blurs=self._on_blurs).encode() for rule in self._rules]
+        compiled = self._made(frozenset())
+        if missed := self._missed(compiled):
+            compiled = self._made(missed)
+        keep(path, hyperscan.dumpb(compiled))
+        return compiled
+
+    def _made(self, by_keywords: Collection[int]) -> Any:
+        """Compiled anew, some rules by their keywords alone."""
+        import hyperscan
+
+        expressions = [
+            wider(rule, on_blurs=self._on_blurs, by_keywords=index in by_keywords).encode()
+            for index, rule in enumerate(self._rules)
+        ]
         compiled = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         flags = hyperscan.HS_FLAG_MULTILINE | hyperscan.HS_FLAG_PREFILTER | hyperscan.HS_FLAG_ALLOWEMPTY
         compiled.compile(
@@ -66,8 +80,32 @@ class PatternDatabase:
             elements=len(expressions),
             flags=[flags] * len(expressions),
         )
-        keep(path, hyperscan.dumpb(compiled))
         return compiled
+
+    def _missed(self, compiled: Any) -> set[int]:
+        """The rules whose own examples are not found each time that they stand there.
+
+        Of a few patterns with repeats, Vectorscan 5.4.12 finds the first match alone.
+        """
+        import hyperscan
+
+        compiled.scratch = hyperscan.Scratch(compiled)
+        missed = set()
+        for index, rule in enumerate(self._rules):
+            for example in rule.examples:
+                line = example.line.replace("\r", "\n").encode()
+                line = (blur(line) if self._on_blurs else line) + b"\n"
+                found: set[int] = set()
+
+                def note(pattern: int, start: int, stop: int, flags: int, context: Any) -> None:
+                    asked, width, places = context
+                    if pattern == asked:
+                        places.add((stop - 1) // width)
+
+                compiled.scan(line * 3, match_event_handler=note, context=(index, len(line), found))
+                if found and found != {0, 1, 2}:
+                    missed.add(index)
+        return missed
 
     def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
         """Offsets behind what may be matches, in any order, with repeats; at most about `most` of them.
