@@ -8,6 +8,7 @@ that somebody else wrote, and a setting can say where texts are sent.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 PREFIX = "LOGTRIAGE_"
+MOST_BYTES = 1 << 20  # of logtriage.toml
 
 
 class SettingsFault(Exception):
@@ -109,6 +111,9 @@ def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     named = given.get(PREFIX + "CONFIG", "")
     path = settings_file(given)
     try:
+        known = path.stat()
+        if not stat.S_ISREG(known.st_mode) or known.st_size > MOST_BYTES:
+            raise SettingsFault(f"{path}: is no file of settings")  # a pipe or a device would never end
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if named:
@@ -122,7 +127,7 @@ def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
 
     try:
         return tomllib.loads(text), str(path)
-    except tomllib.TOMLDecodeError as fault:
+    except (ValueError, RecursionError) as fault:  # a number of 5,000 digits is no fault of TOML's grammar
         raise SettingsFault(f"{path}: {fault}") from None
 
 

@@ -82,7 +82,7 @@ def who(author: str) -> str:
     from getpass import getuser
 
     if author.strip():
-        return " ".join(author.split())
+        return " ".join(author.split()).encode("utf-8", "replace").decode()  # the shell passes on any bytes
     try:
         return getuser()
     except (OSError, KeyError):  # a user without a name, in many containers

@@ -47,7 +47,7 @@ def open_database(database_url: str, data_dir: Path, tables: MetaData) -> Engine
             raise LedgerFault(f"{data_dir}: {fault.strerror}") from None
     try:
         engine = create_engine(database_url or f"sqlite:///{data_dir / 'ledger.sqlite3'}")
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as fault:
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as fault:
         raise LedgerFault(f"database_url cannot be used: {fault}") from None
     event.listen(engine, "do_connect", _limit_waiting)
     if engine.dialect.name == "sqlite":
@@ -55,8 +55,11 @@ def open_database(database_url: str, data_dir: Path, tables: MetaData) -> Engine
         event.listen(engine, "begin", _begin_writing)
     elif engine.dialect.name == "postgresql":
         event.listen(engine, "begin", _take_turns)
-    with transaction(engine) as connection:
-        tables.create_all(connection)
+    try:
+        with transaction(engine) as connection:
+            tables.create_all(connection)
+    except ValueError as fault:  # of an option behind the `?`, which the driver reads
+        raise LedgerFault(f"database_url cannot be used: {fault}") from None
     return engine
 
 

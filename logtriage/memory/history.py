@@ -7,13 +7,13 @@ listed in the time in which a person waits.
 from __future__ import annotations
 
 import contextlib
-import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logtriage.memory.verdicts import FOLDER
+from logtriage.memory.verdicts import FOLDER, NO_VERDICT, kept_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ def glances(data_dir: Path, wanted: Wanted | None = None) -> Iterator[Glance]:
                 files.append((written, path))
     for _, path in sorted(files, reverse=True):
         try:
-            each = _glance(json.loads(path.read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue  # of another version, or half written
+            each = _glance(kept_entry(path))
+        except NO_VERDICT:
+            continue
         if wanted.takes(each):
             yield each
 
@@ -86,28 +86,45 @@ def _glance(entry: dict[str, Any]) -> Glance:
     culprits = body["culprits"]
     spent = (document.get("model") or {}).get("spent") or {}
     return Glance(
-        id=str(document["id"]),
-        at=float(entry["at"]),
-        user=str(entry.get("user", "")),
-        job=str(job["name"]),
-        failure_type=str(body["failure_type"]),
-        failure_class=str(body["class"]),
-        confidence=float(body["confidence"]),
-        title=str(body["title"]),
-        outcome=str(job["outcome"]),
-        decided_by=str(body["decided_by"]),
+        id=_text(document["id"]),
+        at=_measure(entry["at"]),
+        user=_text(entry.get("user", "")),
+        job=_text(job["name"]),
+        failure_type=_text(body["failure_type"]),
+        failure_class=_text(body["class"]),
+        confidence=_measure(body["confidence"]),
+        title=_text(body["title"]),
+        outcome=_text(job["outcome"]),
+        decided_by=_text(body["decided_by"]),
         hosts=_texts(job["hosts"]),
         culprit_hosts=_texts(culprits["hosts"]),
-        culprit_ranks=tuple(int(rank) for rank in culprits["ranks"]),
+        culprit_ranks=tuple(_count(rank) for rank in culprits["ranks"]),
         paths=_texts(entry["paths"]),
-        seconds=float(document["timing"]["seconds"]),
-        bytes=int(document["mining"]["bytes"]),
-        tokens=int(spent.get("tokens", 0)),
+        seconds=_measure(document["timing"]["seconds"]),
+        bytes=_count(document["mining"]["bytes"]),
+        tokens=_count(spent.get("tokens", 0)),
     )
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(map(str, values))
+    return tuple(map(_text, values))
+
+
+def _text(value: Any) -> str:
+    """Text that every file takes: names of files may hold bytes that are none."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _measure(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError("no number")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if not 0 <= value < 1 << 63:  # tables hold no greater ones
+        raise ValueError("no count")
+    return int(value)
 
 
 def _of_type(failure_type: str, asked: str) -> bool:

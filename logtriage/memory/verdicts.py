@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ from logtriage.report.document import Verdict, iso_time, read_verdict
 MOST_KEPT = 2_000
 LONGEST_KEPT = 365 * 86_400.0  # seconds
 MOST_INDICATIONS = 200  # of the up to 10,000 of a document
+MOST_BYTES = 32 << 20  # of a kept file: many times what the longest document takes
+_ID = re.compile(r"v-\w{1,64}", re.ASCII)  # is shown and asked for as it is
+# What a file of another version, a half written one or one that somebody else made may bring up.
+NO_VERDICT = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 FOLDER = "verdicts"
 
 
@@ -118,12 +124,28 @@ def kept_verdict(verdict_id: str, data_dir: Path) -> KeptVerdict:
     return kept
 
 
+def kept_entry(path: Path) -> dict[str, Any]:
+    """What stands in a kept file, unchecked but for its id and paths.
+
+    Raises one of NO_VERDICT where it holds no verdict.
+    """
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode) or known.st_size > MOST_BYTES:
+        # A pipe would be waited for, a device never ends.
+        raise ValueError(f"{path} is no kept verdict")
+    entry: dict[str, Any] = json.loads(path.read_bytes())
+    if not _ID.fullmatch(entry["verdict"]["id"]):
+        raise ValueError(f"{path} holds no verdict of this program")
+    for each in entry["paths"]:
+        os.fsencode(each)  # fails for what can name no file
+    return entry
+
+
 def _read(path: Path) -> KeptVerdict | None:
     try:
-        entry: dict[str, Any] = json.loads(path.read_bytes())
-        paths = tuple(map(str, entry["paths"]))
-        return KeptVerdict(read_verdict(entry["verdict"]), float(entry["at"]), paths)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # of another version, or half written
+        entry = kept_entry(path)
+        return KeptVerdict(read_verdict(entry["verdict"]), float(entry["at"]), tuple(entry["paths"]))
+    except NO_VERDICT:
         return None
 
 
