@@ -343,3 +343,49 @@ def test_an_error_of_one_rank_explains_why_the_others_waited_for_its_socket(tmp_
     )
     body = judged(tmp_path, {"npu.log": text}).verdict
     assert (body.failure_type, body.culprits.ranks) == ("code.key", (2,))
+
+
+def test_a_sweep_whose_trials_all_terminated_is_done(tmp_path: Path) -> None:
+    oom = "(objective pid=71) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    ends = "".join(f"(objective pid={pid}) accuracy {pid / 99:.2f}\n" for pid in (72, 73))
+    assert kind(tmp_path / "a", tune__log=oom + ends + "Trial status: 3 TERMINATED\n") == "none.completed"
+    failed = oom + ends + "Trial status: 2 TERMINATED | 1 ERROR\n"
+    assert kind(tmp_path / "b", tune__log=failed) == "cuda.out_of_memory"
+
+
+def test_a_launch_that_failed_before_the_steps_of_a_second_one(tmp_path: Path) -> None:
+    refused = "ssh: Could not resolve hostname mpi-1.mpi: Name or service not known\n"
+    text = refused + "".join(f"[1,0]<stdout>:step {step} loss 2.0\n" for step in range(1, 40))
+    ended = text + "[1,0]<stdout>:INFO:tensorflow:Loss for final step: 2.0.\n"
+    assert kind(tmp_path / "a", launcher__log=ended) == "none.completed"
+    assert kind(tmp_path / "b", launcher__log=refused) == "scheduler.launch"
+
+
+@pytest.mark.parametrize(
+    "end", ["exit status 3\n", "Job 7 exit code: 1\n", "[entrypoint] script exited with code 2\n"]
+)
+def test_a_status_alone_leaves_the_cause_open(tmp_path: Path, end: str) -> None:
+    assert kind(tmp_path, job__log=steps(30) + end) == "unknown"
+
+
+def test_the_child_of_a_parent_that_could_not_pickle_its_target_is_no_cause(tmp_path: Path) -> None:
+    child = traceback("EOFError: Ran out of input", "_main", "/lib/multiprocessing/spawn.py").splitlines()
+    child.insert(-1, "    self = reduction.pickle.load(from_parent)")
+    text = (
+        traceback("AttributeError: Can't pickle local object 'run.<locals>.scale'") + "\n".join(child) + "\n"
+    )
+    assert kind(tmp_path, out__txt=text) == "code.attribute"
+
+
+def test_an_error_beside_records_of_metrics_is_read(tmp_path: Path) -> None:
+    records = "".join(f'{{"loss": {2 - step / 9:.2f}, "lr": 0.1, "epoch": 0.{step}}}\n' for step in range(4))
+    assert kind(tmp_path, run__log=records + traceback("KeyError: 'x'")) == "code.key"
+
+
+def test_a_watcher_that_looks_on_after_the_last_bar_shows_a_hang(tmp_path: Path) -> None:
+    bars = "".join(
+        f" {step}%|#         | {step}/100 [00:{step}<09:00,  6.01s/it]\n" for step in range(10, 30)
+    )
+    seen = [f"[poll] 2026-01-31 {hour:02}:00:00 8 procs, util 100, power 80W\n" for hour in range(8, 14)]
+    assert kind(tmp_path / "a", ft__log=bars + "".join(seen)) == "hang.silent"
+    assert kind(tmp_path / "b", ft__log=bars + "".join(seen[:1])) == "none.running"

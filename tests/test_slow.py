@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
-from scenes import clock, findings, of_rank, reading
+from scenes import clock, findings, judged, of_rank, reading
 
 from logtriage.diagnose.offline import decide
 from logtriage.localize.durations import timings
@@ -142,3 +143,15 @@ def test_durations_in_one_shared_file_are_as_good() -> None:
     found = findings(reading("all.log", "".join(lines))).slowness
     assert found is not None
     assert found.ranks == (1,)
+
+
+def test_one_of_four_hosts_that_all_others_wait_for_is_slow_by_little(tmp_path: Path) -> None:
+    def lines(host: str, forward: int, wait: int) -> str:
+        return "".join(
+            f"{clock(step)} {host} step={step} fwd_ms={forward + step % 3} sync_wait_ms={wait + step % 5}\n"
+            for step in range(1, 30)
+        )
+
+    usual = {f"{host}.log": lines(host, 500, 350) for host in ("gx-1", "gx-2", "gx-4")}
+    verdict = judged(tmp_path, {**usual, "gx-3.log": lines("gx-3", 820, 12)}).verdict
+    assert (verdict.failure_type, verdict.culprits.hosts) == ("slow.straggler", ("gx-3",))

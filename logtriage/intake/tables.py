@@ -155,6 +155,8 @@ def json_role(text: str) -> SourceRole | None:
             values = list(record.values())
             numbers += bool(values) and 2 * sum(isinstance(one, int | float) for one in values) > len(values)
     spoken = _SPOKEN_KEY.search(text) is not None
+    if records > 1 and _says_more(text):
+        return None
     if records > 1 and _STEP_KEY.search(text) and _OF_TRAINING.search(text):
         return None  # what the job says of its steps, without a word
     if records > 1:
@@ -164,6 +166,21 @@ def json_role(text: str) -> SourceRole | None:
     if records == 1 or re.fullmatch(r'[\[{]|\{\s*"[^"]*"\s*:.*|\[\s*(?:[\d"{\[].*)?', first):
         return SourceRole.ENVIRONMENT if _is_document(text, records) else None
     return None
+
+
+def _says_more(text: str) -> bool:
+    """Whether other lines stand among the records: what a program printed beside its metrics.
+
+    The last line may be cut off by the sample's end.
+    """
+    lines = text.split("\n")[:-1]
+    return sum(bool(line.strip()) and line.lstrip()[0] not in '{}[]"' for line in lines) > 1 or any(
+        _TRACED.match(line) for line in lines
+    )
+
+
+# Also behind a rank's label, which begins like a list.
+_TRACED = re.compile(r"(?:\[[\w-]{1,20}\]: ?)?Traceback \(most recent call last\)")
 
 
 def _is_document(text: str, records: int) -> bool:

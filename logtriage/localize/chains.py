@@ -60,7 +60,9 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
     chains: dict[int, list[Sign]] = defaultdict(list)
     kept: list[Sign] = []
     for sign in signs:
-        if sign.raised is not None and sign.record is not None:
+        if _is_unstarted_child(sign):
+            kept.append(_demoted(sign))
+        elif sign.raised is not None and sign.record is not None:
             chains[id(sign.record)].append(sign)
         else:
             kept.append(sign)
@@ -74,6 +76,23 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
         if sign.raised is None and sign.rule.role is Role.CAUSE and sign.rule.strength is Strength.DEFINITE:
             plain_causes[sign.line.file].append(sign)
     return [_demoted(sign) if _explained_below(sign, plain_causes[sign.line.file]) else sign for sign in kept]
+
+
+FRAME_LINES = 4  # a frame is two lines; another process may write between them
+
+
+def _is_unstarted_child(sign: Sign) -> bool:
+    """Whether a spawned process could not read what its parent was to send: the parent failed at that.
+
+    `multiprocessing.spawn` pickles the target while the child already waits for it at the pipe.
+    """
+    if sign.raised is None or sign.record is None or "EOFError" not in sign.line.text:
+        return False
+    return any(
+        "pickle.load(from_parent)" in line.text
+        for line in sign.record.lines
+        if 0 < sign.line.number - line.number <= FRAME_LINES
+    )
 
 
 BELOW_LINES = 10

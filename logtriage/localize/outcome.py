@@ -47,6 +47,8 @@ def judge(
         return Outcome("unclear", None, why="no step was ever reported")
     ends = [trace.last for trace in progress.traces]
     newest = max(ends, key=lambda point: (point.line.time or 0.0, point.step)).line
+    if (silence := _watched_silence(scene, newest)) is not None:
+        return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
     last_seen = _last_time(scene, before)
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
@@ -75,12 +77,14 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
         for sign in said
         if progress.traces
         or sign.source.role is SourceRole.SCHEDULER
+        or says_status_zero(sign.line)
         or not _failed_above(scene, sign.line)
     ]
 
 
 _STATUS_ZERO = re.compile(
-    r"(?i)\b(?:exit(?:ed)?|return(?:ed)?|ended|completed)\b[^\n]{0,12}\b(?:code|status)\b[^\n]{0,24}[ :=]0\b"
+    r"(?i:\b(?:exit(?:ed)?|return(?:ed)?|ended|completed)\b[^\n]{0,12}\b(?:code|status)\b[^\n]{0,24}[ :=]0\b)"
+    r"|\bTrial status: \d+ TERMINATED\s*$"  # every trial of a sweep came to its end
 )
 
 
@@ -179,6 +183,29 @@ def _lines_after(scene: Scene, last: Line) -> int:
         if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
         for line in reading.lines
     )
+
+
+_SECONDS_A_STEP = re.compile(r"[ ,](?P<value>\d{1,4}(?:\.\d+)?)s/it\b")
+WATCHED_LINES = 4
+
+
+def _watched_silence(scene: Scene, last: Line) -> float | None:
+    """For how long a file whose steps are bars without times goes on with dated lines of one shape alone."""
+    if last.time is not None or (told := _SECONDS_A_STEP.search(last.text[:400])) is None:
+        return None
+    since = [
+        line
+        for reading in scene.readings
+        if reading.source.file == last.file
+        for line in reading.lines
+        if line.number > last.number and line.text.strip()
+    ]
+    if len(since) < WATCHED_LINES or any(line.time is None for line in since):
+        return None
+    if len({re.sub(r"[\W\d]+", " ", line.message)[:60] for line in since}) != 1:
+        return None
+    silence = (since[-1].time or 0.0) - (since[0].time or 0.0)
+    return silence if silence > max(ALONE_SECONDS, BUSY_HANG_INTERVALS * float(told["value"])) else None
 
 
 BEATS = 20

@@ -18,6 +18,7 @@ from logtriage.model import Line
 
 FEW_RANKS = 8  # so few that their spread tells little: the contrast must be large
 FEW_SLOWER = 1.8
+FAR_LONGER = 3.0  # so much longer than one rank all others wait: that proves it, however few they are
 MANY_SLOWER = 1.2
 LEAST_SECONDS = 0.002
 DEVIATIONS = 6.0  # robust standard deviations from the peers
@@ -92,7 +93,8 @@ def _slow(
     usual = {rank: median(values) for rank, values in late.items()}
     middle = median(list(usual.values()))
     spread = NORMAL * median([abs(value - middle) for value in usual.values()])
-    slower = FEW_SLOWER if len(usual) < FEW_RANKS else MANY_SLOWER
+    few = len(usual) < FEW_RANKS and not _waits_for(waits, max(usual, key=lambda rank: usual[rank]))
+    slower = FEW_SLOWER if few else MANY_SLOWER
     out = [
         rank
         for rank, value in usual.items()
@@ -136,6 +138,16 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
             if median(others) > 1.2 * median(own):
                 return True
     return not told and size >= 3
+
+
+def _waits_for(waits: Sequence[dict[int, list[Duration]]], rank: int) -> bool:
+    """Whether each of two or more other ranks waits far longer than this one."""
+    for of_rank in waits:
+        usual = {each: median(_late(values)) for each, values in of_rank.items()}
+        own = usual.pop(rank, None)
+        if own is not None and len(usual) > 1 and min(usual.values()) > FAR_LONGER * max(own, LEAST_SECONDS):
+            return True
+    return False
 
 
 def earliest(lines: Iterable[Line]) -> Line | None:

@@ -181,7 +181,9 @@ def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None]
 
 def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> Candidate:
     """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
-    if candidate.recovered or candidate.failure_type.startswith(_OUTLIVES_PROGRESS):
+    if candidate.recovered or (
+        candidate.failure_type.startswith(_OUTLIVES_PROGRESS) and candidate.failure_type != "scheduler.launch"
+    ):
         return candidate
     if candidate.source_role not in (SourceRole.WORKER, SourceRole.MERGED):
         return candidate
