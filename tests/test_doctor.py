@@ -193,3 +193,16 @@ def test_metrics_are_read_by_the_clients_own_parser(
     families = {each.name: each for each in parser.text_string_to_metric_families(capsys.readouterr().out)}
     (sample,) = families["logtriage_verdicts"].samples
     assert sample.labels["type"] == "code.key" and sample.value == 1
+
+
+def test_a_settings_file_that_is_not_there_is_said_to_be_no_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("LOGTRIAGE_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(tmp_path / "data"))
+    from logtriage.apps.checks import checks
+
+    found = {each.name: each for each in checks(offline=True)}
+    assert found["settings"].state == "off"
+    assert found["settings"].mend.startswith("none is needed")

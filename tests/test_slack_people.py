@@ -199,4 +199,4 @@ def test_what_is_missing_is_told(slack: FakeSlack, tmp_path: Path) -> None:
     home = a_home(tmp_path, slack)
     home.environment["LOGTRIAGE_SLACK_APP_TOKEN"] = ""
     told = home.run("slack")
-    assert told.returncode == 2 and "slack_app_token must be set" in told.stderr
+    assert told.returncode == 2 and "set LOGTRIAGE_SLACK_APP_TOKEN" in told.stderr

@@ -59,7 +59,11 @@ def checks(*, offline: bool) -> Iterator[Check]:
         return
     file = settings_file()
     is_there = file.is_file()
-    yield Check("settings", "ok" if is_there else "off", f"{file}{'' if is_there else ': no such file'}")
+    if is_there:
+        yield Check("settings", "ok", str(file))
+    else:
+        mend = "none is needed; docs/memory.md and docs/sources.md say what it may hold"
+        yield Check("settings", "off", f"{file}: no such file", mend)
     for examine in (_extras, _data_folder, _cache, _database, _learned_rules, _slack):
         yield from _guarded(examine, settings)
     for ask in (_index, _model, _sources):

@@ -61,6 +61,7 @@ def _check(settings: Settings, http: int | None) -> None:
     wanted |= {} if http else {"slack_app_token": settings.slack_app_token}
     missing = [name for name, value in wanted.items() if not value.get_secret_value()]
     if missing:
-        raise typer.BadParameter(f"{' and '.join(missing)} must be set (docs/slack.md)")
+        variables = " and ".join(f"LOGTRIAGE_{name.upper()}" for name in missing)
+        raise typer.BadParameter(f"no {' and '.join(missing)}: set {variables} (see docs/slack.md)")
     if not settings.sources:
         raise typer.BadParameter("no [[sources]] are configured: the bot could find no job (docs/sources.md)")
