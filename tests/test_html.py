@@ -190,3 +190,9 @@ def test_a_browser_draws_the_page_without_complaint(tmp_path: Path) -> None:
     done = opened(file, tmp_path / "profile")
     assert "<title>owned" not in done.stdout and "&lt;script&gt;" in done.stdout
     assert "Content Security Policy" not in done.stderr
+
+
+def test_the_reference_of_several_pieces_of_advice_is_given_once() -> None:
+    address = "https://docs.example/xid"
+    advice = tuple(Mitigation(text=text, reference=address) for text in ("Take it out.", "Reseat it."))
+    assert page(a_verdict(verdict=a_body(mitigations=advice))).count(f'href="{address}"') == 1
