@@ -14,7 +14,7 @@ from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.topology import Topology
-from logtriage.model import Line, Record, SourceRole
+from logtriage.model import JOB_ROLES, Line, Record, SourceRole
 from logtriage.rulebank.rule import Role, Rule, Strength
 
 __all__ = ["GENERAL_TYPES", "Candidate", "gather_candidates"]
@@ -86,6 +86,8 @@ def gather_candidates(
             host = topology.host_named.get(host, host) if host else None
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
             rank = topology.rank_of_pod.get(pod)
+        if rank is None and host is not None and sign.source.role in JOB_ROLES:
+            rank = topology.rank_alone.get(host)
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             # Who tells of it has survived it.
             host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)

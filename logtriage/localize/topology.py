@@ -43,6 +43,7 @@ class Topology:
     host_of_address: dict[str, str]
     number_of_file: dict[str, int]  # numbers in file names that the lines themselves belie
     rank_of_pod: dict[str, int]
+    rank_alone: dict[str, int]  # by host, where each runs one process
     has_tasks: bool  # srun reported the ends of tasks by number
     label_of_file: dict[str, re.Pattern[str]]  # how lines begin that `[w-3]` and the like label
     host_labels_of_file: dict[str, HostLabels]
@@ -265,8 +266,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         },
         number_of_file=belied,
         rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
-        | _replica_ranks(scene, ranks)
-        | _alone(host_of_rank, hosts, world),
+        | _replica_ranks(scene, ranks),
+        rank_alone=_alone(host_of_rank, hosts, world),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
