@@ -24,7 +24,11 @@ class SettingsFault(Exception):
 
 
 def _expanded(value: Any) -> Any:
-    return Path(value).expanduser() if isinstance(value, str) else value
+    return _at_home(value) if isinstance(value, str) else value
+
+
+def _at_home(place: str) -> Path:
+    return Path(os.path.expanduser(place))  # noqa: PTH111 - leaves the ~ of a user that is not there
 
 
 Folder = Annotated[Path, BeforeValidator(_expanded)]
@@ -104,7 +108,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 def settings_file(environment: Mapping[str, str] | None = None) -> Path:
     """The file that is read, whether or not it is there."""
     named = (os.environ if environment is None else environment).get(PREFIX + "CONFIG", "")
-    return Path(named).expanduser() if named else _user_folder("user_config_path") / "logtriage.toml"
+    return _at_home(named) if named else _user_folder("user_config_path") / "logtriage.toml"
 
 
 def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:

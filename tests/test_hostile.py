@@ -145,6 +145,24 @@ def test_an_empty_path_is_wrong_usage_and_not_the_folder_one_stands_in(
     assert main(["triage", "--offline", ""]) == 2
 
 
+@pytest.mark.parametrize("path", ["x" * 5000, "~nobody-of-this-name/logs"])
+def test_a_path_that_no_system_can_open_holds_nothing_readable(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["triage", "--offline", path]) == 3
+    assert capsys.readouterr().err.startswith("logtriage: nothing readable at ")
+
+
+def test_a_file_that_vanishes_after_the_pass_ends_no_triage(tmp_path: Path) -> None:
+    for name in ("gone.log", "kept.log"):
+        (tmp_path / name).write_text("2026-01-02 03:04:05 ERROR ValueError: x\n" * 3)
+    inventory = discover(tmp_path)
+    extents = [Extent(source.size, 3, ()) for source in inventory.sources]
+    (tmp_path / "gone.log").unlink()
+    gone, kept = read_closely(tmp_path, inventory.sources, extents)
+    assert gone.source.file == "gone.log" and not gone.lines and len(kept.lines) == 3
+
+
 def test_a_full_disk_is_named_with_the_file_that_did_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,6 +171,14 @@ def test_a_full_disk_is_named_with_the_file_that_did_not_fit(
     (tmp_path / "a.log").write_text("ValueError: x\n")
     assert main(["triage", "--offline", "--json", "/dev/full", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "logtriage: /dev/full: No space left on device\n"
+
+
+def test_halves_of_surrogate_pairs_in_json_are_read_as_what_they_are(tmp_path: Path) -> None:
+    record = '{"message": "ValueError: half a pair \\ud83d here", "level": "ERROR", "host": "n\\udc00"}\n'
+    (tmp_path / "a.jsonl").write_text(record * 3)
+    verdict = triage(tmp_path, offline=True)
+    assert verdict.verdict.evidence[0].text == record.rstrip()
+    assert read_verdict(json.loads(verdict.to_json())) == verdict
 
 
 _ALIASES = "- &a [x, x]\n" + "".join(f"- &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefgh"))

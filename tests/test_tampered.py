@@ -97,6 +97,11 @@ def test_settings_that_no_parser_takes_are_named_with_their_file(tmp_path: Path,
         load_settings({"LOGTRIAGE_CONFIG": str(tmp_path / "mine.toml")})
 
 
+def test_settings_of_a_user_that_is_not_there_are_missing() -> None:
+    with pytest.raises(SettingsFault, match="there is no such file"):
+        load_settings({"LOGTRIAGE_CONFIG": "~nobody-of-this-name/mine.toml"})
+
+
 def test_settings_are_not_read_from_what_never_ends(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (str(tmp_path / "pipe"), "/dev/zero"):

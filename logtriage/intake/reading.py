@@ -17,7 +17,7 @@ from pathlib import Path
 
 from logtriage.intake.layout import MOST_LINES, Layout, completed, learn_layout
 from logtriage.intake.lines import LineReader
-from logtriage.intake.streams import read_ranges
+from logtriage.intake.streams import StreamFault, read_ranges
 from logtriage.model import Line, Source
 
 WHOLE_BYTES = 512 << 10  # a file up to this size is read whole
@@ -118,8 +118,9 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
     for source, extent in list(zip(sources, extents, strict=True))[:200]:
         tail = max(0, extent.bytes - 4096)
         if tail < 64 << 20:  # seeking far into a compressed file costs more than it tells
-            head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
-            seen.update(_YEAR.findall(head + b"\n" + end))
+            with contextlib.suppress(StreamFault):
+                head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
+                seen.update(_YEAR.findall(head + b"\n" + end))
     if seen:
         return int(seen.most_common(1)[0][0])
     with contextlib.suppress(OSError):  # no line says it: the year in which the folder was written
@@ -128,10 +129,13 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
 
 
 def _blocks(root: Path, source: Source, extent: Extent, whole_limit: int, budget: int) -> list[Block]:
-    """What is read of a file."""
-    if extent.weight <= whole_limit:
-        return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-    return _taken(root, source, _windows(extent, max(1024, budget * extent.bytes // extent.weight)))
+    """What is read of a file; nothing of one that is gone or closed since the pass went over it."""
+    try:
+        if extent.weight <= whole_limit:
+            return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
+        return _taken(root, source, _windows(extent, max(1024, budget * extent.bytes // extent.weight)))
+    except StreamFault:
+        return [((0, 1), b"")]
 
 
 def _taken(root: Path, source: Source, windows: Sequence[Window]) -> list[Block]:
