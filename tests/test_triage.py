@@ -303,3 +303,14 @@ def test_logs_without_any_sign_are_honestly_unknown(tmp_path: Path) -> None:
     assert verdict.verdict.failure_type == "unknown"
     assert verdict.verdict.confidence < 0.5
     assert verdict.verdict.collect_next
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"), [("/opt/e/bin/python", "/opt/e/bin/python"), ("/o/$(reboot)", "FILE")]
+)
+def test_advice_names_what_the_line_names_and_nothing_that_a_shell_would_run(
+    tmp_path: Path, file: str, shown: str
+) -> None:
+    line = f"slurmstepd-node-a: error: execve(): {file}: No such file or directory\n"
+    verdict = judged(tmp_path, {"slurm-1.out": line})
+    assert verdict.verdict.mitigations[0].text.startswith(f"Check that {shown} exists")

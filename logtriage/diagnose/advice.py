@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.findings import Findings
 from logtriage.report.document import Mitigation, Restart
-from logtriage.rulebank.rule import Mark
+from logtriage.rulebank.rule import Mark, Rule
 from logtriage.taxonomy import taxonomy
 
 _GENERAL = {
@@ -42,15 +45,25 @@ def mitigations(decision: Decision, findings: Findings) -> tuple[Mitigation, ...
         if rule.failure_type != decision.failure_type:
             continue
         reference = rule.references[0] if rule.references else None
+        source: Literal["memory", "rule"] = "memory" if rule.provenance else "rule"
         for each in rule.mitigation:
             if each.when is None or each.when.lower() in seen:
-                found.setdefault(
-                    each.text,
-                    Mitigation(
-                        text=each.text, source="memory" if rule.provenance else "rule", reference=reference
-                    ),
-                )
+                text = _filled(each.text, rule, decision)
+                found.setdefault(text, Mitigation(text=text, source=source, reference=reference))
     action = taxonomy()[decision.failure_type].action
     if decision.failure_type != "unknown":
         found.setdefault(_GENERAL[action], Mitigation(text=_GENERAL[action], source="taxonomy"))
     return tuple(found.values())
+
+
+# What may stand in a command that somebody copies: a log can hold anything.
+_PLAIN_WORD = re.compile(r"[\w.,/@:+\[\]-]{1,200}")
+
+
+def _filled(text: str, rule: Rule, decision: Decision) -> str:
+    """The advice with `{name}` filled from what the rule captured; where that is no plain word, NAME."""
+    captured = dict(decision.root.captures) if decision.root is not None else {}
+    for name in re.findall(r"\(\?P<(\w+)>", rule.pattern):
+        value = captured.get(name, "")
+        text = text.replace("{" + name + "}", value if _PLAIN_WORD.fullmatch(value) else name.upper())
+    return text

@@ -59,6 +59,7 @@ _RANGES = (
     re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
 )
+USUAL_RANKS = 8  # of one host: two hosts whose first ranks lie farther apart may have others between them
 MOST_RANKS = 1_024  # of one host
 
 
@@ -205,7 +206,9 @@ def in_blocks(
     size = world // len(hosts)
     if any(hosts[min(rank // size, len(hosts) - 1)] != host for rank, host in host_of_rank.items()):
         return {}
-    begins = all(ranks[0] == at * size for at, ranks in enumerate(sorted(known.values())))
+    begins = size <= USUAL_RANKS and all(
+        ranks[0] == at * size for at, ranks in enumerate(sorted(known.values()))
+    )
     if not listed and not begins and any((ranks[-1] - ranks[0]) * 2 < size for ranks in known.values()):
         return {}
     return {rank: hosts[rank // size] for rank in range(world)}
