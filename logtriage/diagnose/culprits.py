@@ -59,6 +59,8 @@ def blame(
     machine = root.failure_type.startswith(OF_A_MACHINE)
     if machine:  # what fails there, before the peers that notice
         members = tuple(each for each in members if each.strength is Strength.DEFINITE) or members
+    else:
+        members = _without_quotes(members)
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
     hosts = _hosts(kernel, topology) or _hosts(members, topology)
     if machine and not hosts:  # the surer lines name no machine, weaker ones do
@@ -103,12 +105,30 @@ def blame(
         on_them = {rank for rank in ranks if _is_on(rank, hosts, topology)} or ranks
         whole = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
         ranks = on_them if on_them != whole or len(whole) < 4 or shown == whole else set()
-    if len(topology.hosts) > 1 and len(hosts) == len(topology.hosts):
-        hosts = set()
+    known = set(topology.hosts)
     if root.failure_type != "host.out_of_memory":  # whose limit can be the pod's own
         hosts = {topology.machine(host) or host for host in hosts}
+        known = {topology.machine(host) or host for host in known}
+    if len(known) > 1 and len(hosts) == len(known):
+        hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _without_quotes(members: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Without what stands below a rank's own words in the same file, on a host where no rank said it:
+    a launcher, a driver or a toolkit that repeats the message.
+    """
+    said = {each.line.file: each for each in reversed(members) if each.rank is not None}
+    spoken = {each.host for each in members if each.rank is not None}
+    return tuple(
+        each
+        for each in members
+        if each.rank is not None
+        or (own := said.get(each.line.file)) is None
+        or own.line.number > each.line.number
+        or each.host in spoken
+    )
 
 
 def _taken(
@@ -292,9 +312,7 @@ def _ranks_under(
         return by_gpu
     peers_speak = root.failure_type == "network.infiniband" and hosts
     direct = {
-        each.rank
-        for each in root.causes
-        if each.rank is not None and (not peers_speak or each.host in hosts)
+        each.rank for each in root.causes if each.rank is not None and (not peers_speak or each.host in hosts)
     }
     if direct:
         return direct

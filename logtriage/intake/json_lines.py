@@ -97,6 +97,9 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
     record.pid = _number(flat, _PIDS, used)
     if not _HOSTS_SET.isdisjoint(flat):
         record.host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
+    about = flat.get("involvedObject", flat.get("regarding"))  # of a Kubernetes event
+    if isinstance(about, dict) and about.get("kind") == "Node" and isinstance(about.get("name"), str):
+        record.host = about["name"]
     process = flat.get("process")
     if isinstance(process, int) and not isinstance(process, bool):
         record.process = process

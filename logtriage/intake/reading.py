@@ -109,20 +109,27 @@ def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line
     )
 
 
+# `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`.
 _YEAR = re.compile(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
+_WORDED_YEAR = re.compile(
+    rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?(20[0-4]\d)(?= [0-2]\d:|\r?$)",
+    re.MULTILINE,
+)
 
 
 def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> int | None:
     """The year that most dated lines of the job show: glog and syslog times have none of their own."""
     seen: Counter[bytes] = Counter()
+    worded: Counter[bytes] = Counter()
     for source, extent in list(zip(sources, extents, strict=True))[:200]:
         tail = max(0, extent.bytes - 4096)
         if tail < 64 << 20:  # seeking far into a compressed file costs more than it tells
             with contextlib.suppress(StreamFault):
                 head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
                 seen.update(_YEAR.findall(head + b"\n" + end))
-    if seen:
-        return int(seen.most_common(1)[0][0])
+                worded.update(_WORDED_YEAR.findall(head + b"\n" + end))
+    if told := seen or worded:
+        return int(told.most_common(1)[0][0])
     with contextlib.suppress(OSError):  # no line says it: the year in which the folder was written
         return datetime.fromtimestamp(root.stat().st_mtime, UTC).year
     return None

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
@@ -60,16 +61,23 @@ def gather_candidates(
             continue
         service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
         task = topology.rank(sign.line, sign.rank)
-        rank = None if service else task
+        named = sign.hit.capture("rank") if service and topology.has_tasks else None
+        rank = (int(named) if named and re.fullmatch(r"\d{1,6}", named) else None) if service else task
         rank = raised_by[sign.line.file].get(sign.line.number, rank)
         if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
             rank = int(next(filter(None, spoken.groups())))
-        if rank is None and (by := introduced[sign.line.file].get(sign.line.number)) is not None:
-            near = sign.line.number - by[1] <= INTRODUCED_LINES
-            rank = by[0] if sign.raised is not None or near else None
+        by = introduced[sign.line.file].get(sign.line.number)
+        if by is not None and sign.raised is None and sign.line.number - by.number > INTRODUCED_LINES:
+            by = None
+        if by is not None and (rank is None or by.host is not None):
+            rank = by.rank  # what a driver repeats stands behind whoever wrote before it
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        if by is not None and by.host is not None:
+            host = topology.host_of_address.get(by.host, by.host)
         if host is None and service and task is not None:
             host = topology.host_of_rank.get(task)
+        if rank is None and not str(sign.rule.failure_type).startswith("collective."):
+            rank = pids.get(_process(sign))  # whose own fault it may be; a victim's rank tells nothing
         if rank is None and str(sign.rule.failure_type).startswith("process."):  # of the process that ended
             pid = sign.hit.capture("pid")
             places = [(where, int(pid)) for where in (host, None)] if pid and pid.isdigit() else []
@@ -98,7 +106,11 @@ def gather_candidates(
                 strength=_weighed(sign),
                 title=sign.rule.entitled(dict(sign.hit.captures)),
                 line=sign.line,
-                time=sign.line.time if clocks[sign.line.file] else _death(rank, sign.line, progress),
+                time=_fell_silent(sign, scene)
+                if sign.rule.id == "kernel.unclean_boot"
+                else sign.line.time
+                if clocks[sign.line.file]
+                else _death(rank, sign.line, progress),
                 rank=rank,
                 host=host,
                 attempt=sign.line.attempt,
@@ -119,6 +131,17 @@ def gather_candidates(
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     return found
+
+
+_OF_NCCL = re.compile(r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] ")
+
+
+def _process(sign: Sign) -> tuple[str | None, int]:
+    """Host and process id that a line names as its writer's; process -1 where it names none."""
+    if sign.line.host is not None and sign.line.pid is not None:
+        return sign.line.host, sign.line.pid
+    told = _OF_NCCL.search(sign.line.text[:160])
+    return (told["host"], int(told["pid"])) if told else (None, -1)
 
 
 _PYTHON_WARNING = re.compile(r"\b[A-Z]\w*Warning: ")
@@ -260,10 +283,18 @@ _RAY_TASK = re.compile(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
 INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
 
 
-def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, tuple[int, int]]:
-    """Rank and introducing line by number of the lines that follow `-- Process 0 terminated with …:`."""
-    ranks: dict[int, tuple[int, int]] = {}
-    current: tuple[int, int] | None = None
+class _Introduction(NamedTuple):
+    """Whose exception follows, and the number of the line that says so."""
+
+    rank: int | None
+    number: int
+    host: str | None = None
+
+
+def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, _Introduction]:
+    """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
+    ranks: dict[int, _Introduction] = {}
+    current: _Introduction | None = None
     for line in reading.lines:
         text = line.text[:400]
         may = "terminated with" in text or "world_rank=" in text or "in device=" in text
@@ -272,10 +303,10 @@ def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, tuple[i
         if task:
             pids, pid = topology.rank_of_pid, int(task[1])
             of = pids.get((task[2], pid), pids.get((None, pid)))
-            current = None if of is None else (of, line.number)
+            current = _Introduction(of, line.number, task[2])
         elif found:
-            current = (int(found["rank"] or found["world"] or found["device"]), line.number)
-        elif current is not None and line.number - current[1] < 200:
+            current = _Introduction(int(found["rank"] or found["world"] or found["device"]), line.number)
+        elif current is not None and line.number - current.number < 200:
             ranks[line.number] = current
     return ranks
 
@@ -296,6 +327,26 @@ def _death(rank: int | None, line: Line, progress: Progress) -> float | None:
     ends = [trace.last.line.time for trace in progress.traces if rank is not None and trace.rank == rank]
     known = [each for each in (*ends, line.time) if each is not None]
     return max(known, default=None)
+
+
+_BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{32}|Reboot) --|\bkernel: (?:\[ *0\.0+\] )?Linux version \d")
+
+
+def _fell_silent(sign: Sign, scene: Scene) -> float | None:
+    """When a host that booted anew had last written before: it was lost then, not when it came back."""
+    before = sign.line.time
+    for reading in scene.readings:
+        if reading.source.file != sign.line.file:
+            continue
+        written: float | None = None
+        for line in reading.lines:
+            if line.number >= sign.line.number:
+                break
+            if _BOOT.search(line.text[:200]) is not None and written is not None:
+                before, written = written, None
+            elif line.time is not None:
+                written = line.time
+    return before
 
 
 def _from_exit(exit_: Exit, topology: Topology) -> Candidate:

@@ -159,6 +159,8 @@ def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
     if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
         return candidate
     for other in all_:
+        if other.failure_type == "collective.timeout" and other.rank == candidate.rank is not None:
+            return candidate  # its own watchdog took it down
         if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
             continue
         if other.failure_type == "collective.timeout":
