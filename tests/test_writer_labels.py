@@ -129,6 +129,30 @@ def test_the_rank_behind_determineds_container(tmp_path: Path) -> None:
             ("cn2",),
             id="a task that srun names",
         ),
+        pytest.param(
+            {
+                "node-10.4.0.7/launch.log": steps(9),
+                "node-10.4.0.8/launch.log": steps(3) + traceback("KeyError: 'x'"),
+            },
+            "code.key",
+            None,
+            ("10.4.0.8",),
+            id="a folder named after an address",
+        ),
+        pytest.param(
+            {
+                f"bq-{at}.log": "".join(
+                    f"{clock(n)} [bq-{at}][rank{8 * at}] step {n} loss 2\n" for n in range(9)
+                )
+                + (at != 3) * (traceback("ValueError: lost", "wait") + traceback(CLOSED.strip()))
+                for at in range(1, 5)
+            }
+            | {"bq-3.err": ""},
+            "collective.remote_error",
+            None,
+            ("bq-3",),
+            id="files that begin with the labels of their hosts",
+        ),
     ],
 )
 def test_who_it_was(

@@ -168,6 +168,9 @@ def identify(file: str) -> Identity:
     )
 
 
+_BEFORE_ADDRESS = re.compile(r"(?i)^(?:node|host|machine|worker|server)[-_](\d{1,3}(?:\.\d{1,3}){3})$")
+
+
 @dataclass(slots=True)
 class _Facts:
     rank: int | None = None
@@ -178,7 +181,7 @@ class _Facts:
     stream: str | None = None
 
     def on_host(self, host: str) -> None:
-        self.host = host
+        self.host = host = _BEFORE_ADDRESS.sub(r"\1", host)
         if self.node_rank is None:
             self.node_rank = host_number(host)
 

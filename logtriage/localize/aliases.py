@@ -100,7 +100,8 @@ _COUNTED = re.compile(
     r"(?i)(?:rank|worker|w|gpu|npu|cuda|device|proc|process|task|step|epoch|run|attempt|job|pod|actor|stage|[ptdec]p"
     r"|log|out|err|part|node|host|r|v|std\w+)?[-_]?\d+$"
 )
-LABELLED = 0.8  # of a file's lines begin with its host
+LABELLED = 0.8  # of a file's lines begin with its host; what a launcher or a traceback adds at the end …
+LABELLED_BESIDE = 0.4  # … may be more than half of a file beside one that is labelled throughout
 
 
 def labelled_hosts(scene: Scene) -> dict[str, str]:
@@ -109,6 +110,7 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
     `train.c7.out` with lines of `20:01:02 [c7] …` beside `train.c8.out` with `[c8]`.
     """
     found: dict[str, str] = {}
+    beside: dict[str, str] = {}
     for reading in scene.readings:
         source = reading.source
         if source.host is not None or source.rank is not None or source.role is not SourceRole.MERGED:
@@ -124,6 +126,10 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
             count = sum(said.search(text) is not None for text in texts)
             if len(texts) > 4 and count >= LABELLED * len(texts):
                 found[source.file] = word
+            elif len(texts) > 4 and count >= LABELLED_BESIDE * len(texts):
+                beside[source.file] = word
+    if found:
+        found = {**beside, **found}
     row = {re.sub(r"\d+", "#", host) for host in found.values()}
     return found if len(set(found.values())) > 1 and len(row) == 1 else _by_blocks(scene)
 
