@@ -34,6 +34,22 @@ def test_a_retry_that_succeeded_was_survived() -> None:
     assert caught.recovered
 
 
+RETRYING = "WARNING saver: no state (OSError: [Errno 28] No space left on device), retrying 1/3\n"
+
+
+def test_an_error_that_is_tried_again_and_then_well_ended_nothing() -> None:
+    saved = "INFO saver: state of 15 GiB saved to /out/last\nINFO saver: training finished\n"
+    (told,) = findings(of_rank(0, steps(30) + RETRYING + saved)).candidates
+    assert told.recovered
+
+
+def test_an_error_that_is_tried_again_in_vain_is_one() -> None:
+    failed = "ERROR saver: giving up on the state after 3 tries\nINFO saver: log saved\n"
+    told = findings(of_rank(0, steps(30) + RETRYING + failed)).candidates
+    assert decide(findings(of_rank(0, steps(30) + RETRYING + failed))).failure_type == "host.disk_full"
+    assert not any(each.recovered for each in told)
+
+
 def test_the_end_of_another_job_in_a_controllers_log_is_not_this_jobs() -> None:
     controller = "".join(
         f"[2026-01-31T08:0{number}:00.000] _job_complete: JobId={91000 + number} WEXITSTATUS 0\n"

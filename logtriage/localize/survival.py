@@ -35,6 +35,14 @@ _SUCCEEDED = re.compile(
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
     r"|\b(?:succeeded|recovered|reconnected|re-?established)\b[^.;]{0,60}\b(?:retr(?:y|ies)|attempts?|tries|after)\b"
 )
+# What a line says of an error that is not yet the end of it, and what tells that it was not.
+_RETRYING = re.compile(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
+_DONE = re.compile(
+    r"(?i)\b(?:saved|written|completed?|finished|succeeded|success(?:ful(?:ly)?)?|uploaded|loaded)\b"
+)
+_UNDONE = re.compile(
+    r"(?i)\b(?:error|fail(?:ed|ure)?|fatal|giving up|gave up|abort\w*|traceback|retr(?:y|ying|ies))\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +139,15 @@ def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:
-    """The lines of the files in which some candidate ends with an exception, by file and line's own rank."""
-    wanted = {each.line.file for each in candidates if each.failure_type.startswith(_STOPS_ALL)}
+    """The lines of the files in which some candidate ends with an exception, by file and line's own rank.
+
+    Of those as well in which something is tried again.
+    """
+    wanted = {
+        each.line.file
+        for each in candidates
+        if each.failure_type.startswith(_STOPS_ALL) or _RETRYING.search(each.line.text[:2000])
+    }
     lines: dict[tuple[str, int | None], list[Line]] = defaultdict(list)
     for reading in scene.readings:
         if reading.source.file in wanted:
@@ -190,11 +205,24 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
     if candidate.source_role not in (SourceRole.WORKER, SourceRole.MERGED):
         return candidate
     stops = candidate.failure_type.startswith(_STOPS_ALL)
-    if (stops and _was_outlived(candidate, progress, afterwards)) or (
-        progress.steps_after(candidate.line) >= RECOVERED_STEPS
+    if (
+        (stops and _was_outlived(candidate, progress, afterwards))
+        or progress.steps_after(candidate.line) >= RECOVERED_STEPS
+        or _was_retried(candidate, afterwards)
     ):
         return replace(candidate, recovered=True)
     return candidate
+
+
+def _was_retried(candidate: Candidate, afterwards: Afterwards) -> bool:
+    """Whether its line says that it is tried again, and what its writer says next is that all went well."""
+    if not _RETRYING.search(candidate.line.text[:2000]):
+        return False
+    lines = afterwards.lines.get((candidate.line.file, candidate.line.rank), [])
+    first = bisect.bisect_right(lines, candidate.line.number, key=lambda line: line.number)
+    said = [line.message[:400] for line in lines[first : first + SUCCESS_LINES]]
+    done = next((at for at, text in enumerate(said) if _DONE.search(text)), None)
+    return done is not None and not any(_UNDONE.search(text) for text in said[: done + 1])
 
 
 def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> bool:
