@@ -52,15 +52,13 @@ def indications(
 
     def add(lines: Iterable[Line], role: str, failure_type: str) -> None:
         for line in lines:
-            if line.text.strip():
-                found.setdefault(
-                    (line.file, line.number),
-                    Indication(
-                        file=line.file,
-                        line=line.number,
-                        role=role,  # type: ignore[arg-type]
-                        failure_type=failure_type,
-                    ),
+            place = line.file, line.number
+            if place not in found and line.text.strip():
+                found[place] = Indication(
+                    file=line.file,
+                    line=line.number,
+                    role=role,  # type: ignore[arg-type]
+                    failure_type=failure_type,
                 )
 
     chosen = [each for each in findings.candidates if _belongs(each, decision, findings.topology)]

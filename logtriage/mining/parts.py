@@ -17,7 +17,7 @@ from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source
 
-JOB_KEYS_BYTES = 24 << 20  # what the distinct shapes of all files together may take, but for each file …
+JOB_KEYS_BYTES = 12 << 20  # what the distinct shapes of all files together may take, but for each file …
 LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 PART_BYTES = 64 << 20
 BLOCK_BYTES = 8 << 20  # of a part, what is looked at in one go; several times as much memory is in use
