@@ -34,6 +34,7 @@ _INNER = re.compile(
     r"(?i)^(?:logs?|outputs?|std(?:out|err|io)|ranks?|nodes?|hosts?|workers?|pods?|sys(?:tem)?|kernel|dmesg|console"
     r"|launcher|torchelastic|nccl|dumps?|flight[-_]?recorder|stacks?|scheduler|slurm|k8s|kubernetes|events|attempts?)$"
 )
+_NUMBER = re.compile(r"\d{1,4}")
 _CONTAINER = re.compile(r"(?i)^(?:logs?|outputs?|results|runs|jobs|experiments)$")
 # A number in a file's name is a job's id where the name says so, where it begins the name (4812.out,
 # 4812_0_log.err), or where it ends it and no rank, process or machine is counted there.
@@ -93,7 +94,7 @@ def _listed(path: str) -> _Folder:
 
 def _jobs(folder: _Folder, root: str, depth: int, loose: list[str]) -> Iterator[KnownJob]:
     """The jobs in a folder; until the first one is told apart, `folder` is as good a root as the root."""
-    inner = [name for name in folder.folders if _is_inner(name, folder.folders)]
+    inner = _inner(folder.folders)
     others = [name for name in folder.folders if name not in inner]
     groups = _by_job(folder.logs)
     if len(groups) > 1 and (not depth or (not inner and sum(map(len, groups.values())) == len(folder.logs))):
@@ -143,20 +144,25 @@ def _job_id(name: str) -> str:
     return ""
 
 
-def _is_inner(name: str, beside: Sequence[str]) -> bool:
-    """Whether a folder is a part of a job rather than a job: its streams, a rank, a machine, an attempt."""
-    if _INNER.match(name):
-        return True
-    known = identify(f"{name}/stdout.log")
-    if (known.rank, known.local_rank, known.node_rank, known.attempt, known.host) != (None,) * 5:
-        return True
-    numbers = sorted(int(each) for each in beside if re.fullmatch(r"\d{1,4}", each))
-    if re.fullmatch(r"\d{1,4}", name):
-        return numbers == list(range(len(numbers)))
-    if re.search(r"\d{4,}$", name):
-        return False  # a job's number, not a machine's
-    likely = identify_all(f"{each}/stdout.log" for each in beside)[f"{name}/stdout.log"]
-    return likely.host is not None
+def _inner(names: Sequence[str]) -> list[str]:
+    """The folders that are parts of a job rather than jobs: its streams, ranks, machines, attempts."""
+    numbers = sorted(int(each) for each in names if _NUMBER.fullmatch(each))
+    are_counted = numbers == list(range(len(numbers)))
+    likely = identify_all(f"{each}/stdout.log" for each in names)
+
+    def is_inner(name: str) -> bool:
+        if _INNER.match(name):
+            return True
+        known = identify(f"{name}/stdout.log")
+        if (known.rank, known.local_rank, known.node_rank, known.attempt, known.host) != (None,) * 5:
+            return True
+        if _NUMBER.fullmatch(name):
+            return are_counted
+        if re.search(r"\d{4,}$", name):
+            return False  # a job's number, not a machine's
+        return likely[f"{name}/stdout.log"].host is not None
+
+    return [name for name in names if is_inner(name)]
 
 
 def _holds_logs(folder: _Folder, depth: int) -> bool:
