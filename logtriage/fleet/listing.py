@@ -98,11 +98,14 @@ def _jobs(folder: _Folder, root: str, depth: int, loose: list[str]) -> Iterator[
     others = [name for name in folder.folders if name not in inner]
     groups = _by_job(folder.logs)
     if len(groups) > 1 and (not depth or (not inner and sum(map(len, groups.values())) == len(folder.logs))):
+        order = {job_id: place for place, job_id in enumerate(groups)}
+        for name in others:  # a folder belongs to the first job whose id it is named after
+            if named := order.keys() & set(re.findall(r"\d+(?:_\d+)?", name)):
+                groups[min(named, key=order.__getitem__)].append(name)
         for job_id, names in groups.items():
-            mine = [name for name in others if job_id in re.findall(r"\d+(?:_\d+)?", name)]
-            others = [name for name in others if name not in mine]
-            yield _job(folder.path, root, job_id, [*names, *mine])
+            yield _job(folder.path, root, job_id, names)
         taken = {name for names in groups.values() for name in names}
+        others = [name for name in others if name not in taken]
         left = [name for name in (*folder.logs, *inner) if name not in taken]  # of which job nobody can say
         loose += [_shown(f"{folder.path}/{name}", root) for name in left]
     elif folder.logs:
