@@ -154,6 +154,7 @@ def test_offline_asks_no_server_on_another_machine(memory: Path, monkeypatch: py
     monkeypatch.setenv("LOGTRIAGE_LLM", "never")
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     assert triage(memory, offline=True).verdict.failure_type == "unknown"
+    assert main(["ask", str(memory), "have we seen this before?", "--offline"]) == 0
     assert looked_up == []
     triage(memory)
     assert "embeddings.invalid" in looked_up

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logtriage.settings import Settings
 
 NOT_UNDERSTOOD = 2  # as any wrong usage
+HERE = {"embedding": "lexical", "chroma_url": ""}  # settings under which likeness is told without a server
 
 
 def ask(
@@ -40,11 +41,10 @@ def ask(
     from logtriage.settings import load_settings
 
     settings = load_settings()
-    if offline:
-        settings = settings.model_copy(update={"llm": "never"})
     verdict, paths = _verdict(path, settings, offline, quiet)
-    reply = reply_to(question, verdict, lambda: precedents_of(verdict, settings))
-    if reply is None:
+    known = settings.model_copy(update=HERE) if offline else settings
+    reply = reply_to(question, verdict, lambda: precedents_of(verdict, known))
+    if reply is None and not offline:
         reply = _by_model(paths, question, settings)
     if reply is None:
         complain("this question is of no kind that I know. You can ask:")
@@ -80,7 +80,7 @@ def _verdict(path: str, settings: Settings, offline: bool, quiet: bool) -> tuple
         return kept.verdict, kept.paths
     paths = [path] if offline else paths_of([path], settings)
     with progress_shown(quiet) as progress:
-        verdict = pipeline.triage(paths, settings=settings, progress=progress)
+        verdict = pipeline.triage(paths, offline=offline, settings=settings, progress=progress)
     if not settings.no_history:
         keep(verdict, paths, settings.data_dir)
     return verdict, paths
