@@ -15,7 +15,7 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
 from logtriage.localize.stages import Course, Moment, gather_course, moment
-from logtriage.model import JOB_ROLES, Line, Raised, SourceRole
+from logtriage.model import Line, Raised, SourceRole
 from logtriage.report.document import Lost, StageOut, iso_time
 
 
@@ -94,7 +94,7 @@ def _introduction(findings: Findings, line: Line) -> Line | None:
     if known is None or known.record is None:
         return None
     first = known.record.lines[0]
-    lines = next(each.lines for each in findings.scene.readings if each.source.file == line.file)
+    lines = findings.scene.lines(line.file)
     at = bisect.bisect_left(lines, first.number, key=lambda each: each.number)
     above = [each for each in lines[max(0, at - INTRODUCED_LINES) : at] if each.rank == line.rank]
     return above[-1] if above else None
@@ -110,13 +110,7 @@ def _raised(candidate: Candidate | None) -> Raised | None:
 def _lost(
     findings: Findings, course: Course, at: Moment, began: float | None, ranks: int
 ) -> Lost | None:
-    times = [
-        line.time
-        for reading in findings.scene.readings
-        if reading.source.role in JOB_ROLES
-        for line in reading.lines
-        if line.time is not None
-    ]
+    times = findings.scene.job_times()
     progress = course.progress
     last = progress.last_step
     if not times or last is None:

@@ -22,7 +22,7 @@ from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
 from logtriage.mining.joined import Survey
 from logtriage.mining.summary import Summary
-from logtriage.model import JOB_ROLES, Unreadable
+from logtriage.model import Unreadable
 from logtriage.report.document import (
     MOST_INDICATIONS,
     Alternative,
@@ -162,13 +162,7 @@ def _identity(
 
 
 def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
-    times = [
-        line.time
-        for reading in findings.scene.readings
-        if reading.source.role in JOB_ROLES
-        for line in reading.lines
-        if line.time is not None
-    ]
+    times = findings.scene.job_times()
     frameworks = Counter(
         name
         for sign in findings.scene.marked(Mark.FRAMEWORK)

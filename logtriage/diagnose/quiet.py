@@ -181,13 +181,10 @@ _PROMPT = re.compile(r"^(?:\[?[\w.-]{1,40}@[\w.-]{1,80}[^\]$#]{0,60}\]?)?\$ \S")
 def _last_after(scene: Scene, point: Line) -> Line | None:
     """The last line that the log itself holds behind a point, before a person's commands."""
     last: Line | None = None
-    for reading in scene.readings:
-        if reading.source.file != point.file:
-            continue
-        for line in reading.lines:
-            if line.number > point.number and _PROMPT.match(line.text[:200]):
-                return last
-            last = line if line.number > point.number and line.text.strip() else last
+    for line in scene.lines(point.file):
+        if line.number > point.number and _PROMPT.match(line.text[:200]):
+            return last
+        last = line if line.number > point.number and line.text.strip() else last
     return last
 
 

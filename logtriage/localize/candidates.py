@@ -335,17 +335,14 @@ _BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{32}|Reboot) --|\bkernel: (?:\[ *0\.0+\
 def _fell_silent(sign: Sign, scene: Scene) -> float | None:
     """When a host that booted anew had last written before: it was lost then, not when it came back."""
     before = sign.line.time
-    for reading in scene.readings:
-        if reading.source.file != sign.line.file:
-            continue
-        written: float | None = None
-        for line in reading.lines:
-            if line.number >= sign.line.number:
-                break
-            if _BOOT.search(line.text[:200]) is not None and written is not None:
-                before, written = written, None
-            elif line.time is not None:
-                written = line.time
+    written: float | None = None
+    for line in scene.lines(sign.line.file):
+        if line.number >= sign.line.number:
+            break
+        if _BOOT.search(line.text[:200]) is not None and written is not None:
+            before, written = written, None
+        elif line.time is not None:
+            written = line.time
     return before
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
-from logtriage.model import JOB_ROLES, Level, Line, SourceRole
+from logtriage.model import Level, Line, SourceRole
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -30,10 +30,8 @@ class Outcome:
     why: str = ""
 
 
-def judge(
-    scene: Scene, progress: Progress, exits: Sequence[Exit] = (), *, before: float | None = None
-) -> Outcome:
-    """The outcome by progress and exits; only lines before `before` count.
+def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outcome:
+    """The outcome by progress and exits.
 
     A process that ended badly after the last step leaves no healthy outcome, whatever the steps say.
     """
@@ -49,7 +47,7 @@ def judge(
     newest = max(ends, key=lambda point: (point.line.time or 0.0, point.step)).line
     if (silence := _watched_silence(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
-    last_seen = _last_time(scene, before)
+    last_seen = max(scene.job_times(), default=None)
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
         usual = usual_interval(progress.traces)
@@ -99,9 +97,7 @@ LINES_ABOVE = 10
 def _failed_above(scene: Scene, done: Line) -> bool:
     return any(
         line.level in (Level.ERROR, Level.CRITICAL) and 0 < done.number - line.number <= LINES_ABOVE
-        for reading in scene.readings
-        if reading.source.file == done.file
-        for line in reading.lines
+        for line in scene.lines(done.file)
     )
 
 
@@ -164,17 +160,6 @@ def earlier_containers(scene: Scene) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
-def _last_time(scene: Scene, before: float | None) -> float | None:
-    times = [
-        line.time
-        for reading in scene.readings
-        if reading.source.role in JOB_ROLES
-        for line in reading.lines
-        if line.time is not None and (before is None or line.time <= before)
-    ]
-    return max(times, default=None)
-
-
 def _lines_after(scene: Scene, last: Line) -> int:
     """Dated lines of the job's own output that came later than its last step."""
     return sum(
@@ -193,19 +178,18 @@ def _watched_silence(scene: Scene, last: Line) -> float | None:
     """For how long a file whose steps are bars without times goes on with dated lines of one shape alone."""
     if last.time is not None or (told := _SECONDS_A_STEP.search(last.text[:400])) is None:
         return None
-    since = [
-        line
-        for reading in scene.readings
-        if reading.source.file == last.file
-        for line in reading.lines
-        if line.number > last.number and line.text.strip()
-    ]
+    since = [line for line in scene.lines(last.file) if line.number > last.number and line.text.strip()]
     if len(since) < WATCHED_LINES or any(line.time is None for line in since):
         return None
-    if len({re.sub(r"[\W\d]+", " ", line.message)[:60] for line in since}) != 1:
+    if len(set(map(_shape, since))) != 1:
         return None
     silence = (since[-1].time or 0.0) - (since[0].time or 0.0)
     return silence if silence > max(ALONE_SECONDS, BUSY_HANG_INTERVALS * float(told["value"])) else None
+
+
+def _shape(line: Line) -> str:
+    """The first words of a message, without its numbers."""
+    return re.sub(r"[\W\d]+", " ", line.message)[:60]
 
 
 BEATS = 20
@@ -226,10 +210,7 @@ def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: flo
         return False
     since = [
         line
-        for reading in scene.readings
-        if reading.source.file == last.file
-        for line in reading.lines
+        for line in scene.lines(last.file)
         if line.time is not None and last.time is not None and line.time > last.time + silence / 4
     ]
-    shapes = {re.sub(r"[\W\d]+", " ", line.message)[:60] for line in since}
-    return len(since) >= BEATS and len(shapes) == 1
+    return len(since) >= BEATS and len(set(map(_shape, since))) == 1

@@ -15,7 +15,7 @@ from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.jobs import other_jobs
-from logtriage.model import Level, Line, Raised, Record, Source
+from logtriage.model import JOB_ROLES, Level, Line, Raised, Record, Source
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
 from logtriage.rulebank.rule import Mark, Role, Rule
 
@@ -71,6 +71,20 @@ class Scene:
     @property
     def sources(self) -> list[Source]:
         return [reading.source for reading in self.readings]
+
+    def lines(self, file: str) -> Sequence[Line]:
+        """The lines of one file."""
+        return next((each.lines for each in self.readings if each.source.file == file), ())
+
+    def job_times(self) -> list[float]:
+        """The times of the job's own lines, in order of files."""
+        return [
+            line.time
+            for reading in self.readings
+            if reading.source.role in JOB_ROLES
+            for line in reading.lines
+            if line.time is not None
+        ]
 
 
 def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
