@@ -83,8 +83,9 @@ def test_the_order_and_the_number_of_processes_change_nothing(cases: Path) -> No
     assert told == [(each.case, each.got, each.confidence, each.misses) for each in beside[::-1]]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_case_without_a_verdict_is_wrong_and_stops_no_other(
-    cases: Path, monkeypatch: pytest.MonkeyPatch
+    cases: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     case(cases, "d-empty", {}, failure_type="code.type")
     (cases / "d-empty" / "logs").rmdir()
@@ -96,7 +97,7 @@ def test_a_case_without_a_verdict_is_wrong_and_stops_no_other(
         return real(paths, **how)
 
     monkeypatch.setattr(pipeline, "triage", judged)
-    found = {each.case: each for each in scores(labelled_cases(cases), workers=2)}
+    found = {each.case: each for each in scores(labelled_cases(cases), workers=workers)}
     assert found["a-right"].is_right and found["c-healthy"].is_right
     assert "was ended" in found["b-wrong"].error and not found["b-wrong"].type
     assert "NothingReadable" in found["d-empty"].error and found["d-empty"].evidence is False

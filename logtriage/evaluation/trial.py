@@ -21,7 +21,7 @@ def scores(
 
     `workers` processes (by default one a core) judge a job each; `progress` is called with (done, in all).
     """
-    count = min(workers or os.cpu_count() or 1, len(cases))
+    count = max(1, min(workers or os.cpu_count() or 1, len(cases)))
     found: dict[int, Score] = {}
 
     def told(number: int, score: Score) -> None:
@@ -29,10 +29,6 @@ def scores(
         if progress is not None:
             progress(len(found), len(cases))
 
-    if count <= 1:
-        for number, case in enumerate(cases):
-            told(number, score_of(case))
-        return [found[number] for number in range(len(cases))]
     broken: list[int] = []
     pool = ProcessPoolExecutor(count, initializer=_leave_interrupts)
     try:
