@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ def fetched(job: KnownJob, settings: Settings) -> Collected:
     name = hashlib.sha256(f"{job.source}\n{job.id}".encode()).hexdigest()[:16]
     folder = collected / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.utime(folder)  # what is fetched again is kept anew
     try:
         return collect(job, configured_sources(settings), folder)
     finally:
