@@ -36,6 +36,7 @@ def test_a_job_is_triaged_and_asked_about_by_its_id(logs: Path, capsys: pytest.C
     [
         ("ann", "ann is not one job: 481"),
         ("4811", "no such file or folder, and no job of a configured source"),
+        ("a" * 300, "no such file or folder, and no job of a configured source"),
         ("481/2", "no such file or folder; check the path"),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logtriage.apps.console import complain
@@ -53,7 +53,8 @@ def paths_of(asked: Sequence[str], settings: Settings) -> list[str]:
 
 
 def _is_word(asked: str) -> bool:
-    return asked != "-" and not set("/\\*?[") & set(asked) and not Path(asked).exists()
+    # os.path, since Path raises for a word longer than any name.
+    return asked != "-" and not set("/\\*?[") & set(asked) and not os.path.exists(asked)  # noqa: PTH110
 
 
 def _told(job: KnownJob) -> str:
