@@ -6,14 +6,13 @@ listed in the time in which a person waits.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logtriage.memory.verdicts import FOLDER, NO_VERDICT, kept_entry
+from logtriage.memory.verdicts import NO_VERDICT, kept_entry, kept_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,7 @@ class Wanted:
 def glances(data_dir: Path, wanted: Wanted | None = None) -> Iterator[Glance]:
     """The kept verdicts that are wanted, the newest first; files that cannot be read are passed over."""
     wanted = wanted or Wanted()
-    files: list[tuple[float, Path]] = []
-    for path in (data_dir / FOLDER).glob("*.json"):
-        with contextlib.suppress(OSError):
-            written = path.stat().st_mtime
-            if wanted.since is None or written >= wanted.since:  # a file is never older than its verdict
-                files.append((written, path))
-    for _, path in sorted(files, reverse=True):
+    for path in kept_files(data_dir, wanted.since):
         try:
             each = _glance(kept_entry(path))
         except NO_VERDICT:

@@ -97,13 +97,20 @@ def _prune(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def kept_verdicts(data_dir: Path) -> Iterator[KeptVerdict]:
-    """All verdicts that can still be read, the newest first."""
+def kept_files(data_dir: Path, since: float | None = None) -> list[Path]:
+    """The files of verdicts that were given at `since` or later, the newest first."""
     files: list[tuple[float, Path]] = []
     for path in (data_dir / FOLDER).glob("*.json"):
         with contextlib.suppress(OSError):
-            files.append((path.stat().st_mtime, path))
-    for _, path in sorted(files, reverse=True):
+            written = path.stat().st_mtime
+            if since is None or written >= since:  # a file is never older than its verdict
+                files.append((written, path))
+    return [path for _, path in sorted(files, reverse=True)]
+
+
+def kept_verdicts(data_dir: Path) -> Iterator[KeptVerdict]:
+    """All verdicts that can still be read, the newest first."""
+    for path in kept_files(data_dir):
         if (kept := _read(path)) is not None:
             yield kept
 
