@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from logtriage.apps.cli_loop import opened_ledger
+from logtriage.apps.cli_loop import kept_verdict_of, opened_ledger
 from logtriage.apps.console import answer, complain
 from logtriage.report.visible import visible
 
@@ -194,16 +194,11 @@ def _telling(paths: list[str]) -> list[str]:
     """The lines that a job is compared by: those of its verdict, or where it is unsure, faulty ones."""
     from logtriage import pipeline
     from logtriage.memory.incidents import compared_lines
-    from logtriage.memory.verdicts import kept_verdict
     from logtriage.rulebank.bank import load_bank
     from logtriage.rulebank.matcher import Matcher
-    from logtriage.settings import load_settings
 
     if len(paths) == 1 and paths[0].startswith("v-") and not Path(paths[0]).exists():
-        try:
-            kept = kept_verdict(paths[0], load_settings().data_dir)
-        except KeyError as missing:
-            raise typer.BadParameter(str(missing.args[0])) from None
+        kept = kept_verdict_of(paths[0])
         verdict, paths = kept.verdict, list(kept.paths)
     else:
         verdict = pipeline.triage(paths, offline=True)
