@@ -15,8 +15,8 @@ from logtriage.settings import Settings
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 COMMAND = re.compile(r"(?:^|`)logtriage ((?:[a-z|]+ ?)+)([^`\n#]*)", re.MULTILINE)
-# Read beside the settings proper, the last one by tests alone.
-OTHERS = {"CONFIG", "DEBUG", "REAL_SLURM"}
+# Read beside the settings proper.
+OTHERS = {"CONFIG", "DEBUG"}
 
 
 def commands() -> dict[tuple[str, ...], set[str]]:
