@@ -9,15 +9,14 @@ from itertools import pairwise
 
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
-from logtriage.localize.pods import gather_pods
+from logtriage.localize.pods import Pods
 from logtriage.localize.scene import Scene
-from logtriage.model import SourceRole
+from logtriage.model import JOB_ROLES, SourceRole
 
-SPEAKING = {SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER}
 NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
 
 
-def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
+def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, str]:
     """Hosts by other names that files give them: dmesg_ml-3.txt of ml-3, node1.log of what its launcher calls
     gpu-a-02, and a kernel log that lies under the address by which the job knows the machine.
     """
@@ -40,9 +39,9 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
             reported[exit_.line.file].add(exit_.host)
     told_of: dict[str, set[str]] = defaultdict(set)
     for source in scene.sources:
-        if source.host in of_files and source.host is not None and source.role in SPEAKING:
+        if source.host in of_files and source.host is not None and source.role in JOB_ROLES:
             told_of[source.host] |= reported[source.file] - {source.host}
-    by_machines = {source.host for source in scene.sources if source.role not in SPEAKING}
+    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
     for host, names in told_of.items():
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
@@ -52,7 +51,7 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
     spoken = {
         each
         for reading in scene.readings
-        if reading.source.role in SPEAKING
+        if reading.source.role in JOB_ROLES
         for each in (reading.source.host, *prefixed[reading.source.file])
         if each
     }
@@ -61,7 +60,7 @@ def other_names(scene: Scene, exits: Sequence[Exit]) -> dict[str, str]:
             for own in prefixed[source.file] - spoken:
                 if len(prefixed[source.file]) == 1:
                     named.setdefault(own, str(source.host))
-    for host, name in (_pods_of_files(scene, of_files) | _addresses_in_ray(scene)).items():
+    for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene)).items():
         if host not in of_files:
             named.setdefault(host, name)
     return {host: name for host, name in named.items() if name not in named}
@@ -73,9 +72,8 @@ _NUMBERED_NODE = re.compile(
 _DRAWN_END = re.compile(r"-[a-z0-9]{4,5}$")
 
 
-def _pods_of_files(scene: Scene, of_files: set[str]) -> dict[str, str]:
+def _pods_of_files(pods: Pods, of_files: set[str]) -> dict[str, str]:
     """Pods whose logs are called after them without the end that Kubernetes draws: w-0-x7k2p by w-0."""
-    pods = gather_pods(scene.readings)
     names = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
     return {pod: base for pod in names if (base := _DRAWN_END.sub("", pod)) != pod and base in of_files}
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from logtriage.localize.aliases import NO_HOSTS, SPEAKING, labelled_hosts, other_names, tabled_hosts
+from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.exits import Exit
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
@@ -16,7 +16,7 @@ from logtriage.localize.processes import local_ranks
 from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
-from logtriage.model import Line, SourceRole
+from logtriage.model import JOB_ROLES, Line, SourceRole
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
 _SAYS_HOST = re.compile(
@@ -122,13 +122,13 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     }
     by_label = {
         each.source.file: host_labels(each.lines)
-        if each.source.role in (*SPEAKING, SourceRole.HARDWARE)
+        if each.source.role in (*JOB_ROLES, SourceRole.HARDWARE)
         else HostLabels()
         for each in scene.readings
     }
-    aliases, file_labels = other_names(scene, exits), labelled_hosts(scene)
-    roster = gather_roster(scene)
     pods = gather_pods(scene.readings)
+    aliases, file_labels = other_names(scene, exits, pods), labelled_hosts(scene)
+    roster = gather_roster(scene)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     ranks: set[int] = set()
     hosts: Counter[str] = Counter()
@@ -154,7 +154,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 votes[whole_file][source.host] += 5
         if source.host:
             hosts[source.host] += 1
-        if source.role not in SPEAKING:
+        if source.role not in JOB_ROLES:
             continue
         named_hosts.update({line.host for line in reading.lines if line.host})
         if said_by := said_ranks(reading.lines):
@@ -234,7 +234,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             host_of_file[file] = ends.pop()
     pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.pod_of_file.values() if re.search(r"-\d+$", pod)}
     for source in scene.sources:  # a file named after a host that other lines know
-        if source.file not in host_of_file and source.role in SPEAKING:
+        if source.file not in host_of_file and source.role in JOB_ROLES:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
             siblings = {each for each in words if re.sub(r"\d+$", "", each) in pod_rows}
             if len(named := words & (set(hosts) | named_hosts) or siblings) == 1:
@@ -260,7 +260,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         label_of_file=labels,
         host_labels_of_file=by_label,
         headings_of_file={
-            each.source.file: headings(each.lines, hosts, of_job=each.source.role in SPEAKING)
+            each.source.file: headings(each.lines, hosts, of_job=each.source.role in JOB_ROLES)
             for each in scene.readings
             if each.source.file not in host_of_file
         },
