@@ -108,14 +108,14 @@ def _is_weak_complaint(candidate: Candidate) -> bool:
     return candidate.source_role in _MACHINE and candidate.strength is Strength.HINT
 
 
-def _usual_complaints(candidates: Iterable[Candidate], progress: Progress) -> set[str]:
+def _usual_complaints(candidates: Sequence[Candidate], progress: Progress) -> set[str]:
     """The rules of weak complaints of machines with which the job lived: it made steps long after one.
 
     Kernels complain all day (a slow NFS server, a corrected error). What came before without harm explains
     no end; the run itself is the history that it is held against.
     """
     last = progress.last_time
-    if last is None:
+    if last is None or not any(map(_is_weak_complaint, candidates)):
         return set()
     points = [point for trace in progress.with_one_count().traces for point in trace.points]
     dated = sorted((point.line.time, point.step) for point in points if point.line.time is not None)
