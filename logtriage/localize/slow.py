@@ -7,7 +7,7 @@ the contrast within a step: waiting for data against everything else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.durations import DATA, WAIT, WORK, durations, timings
@@ -42,11 +42,10 @@ class Slowness:
     hosts: tuple[str, ...] = ()  # where times are told of hosts, not of ranks
 
 
-def starved(traces: Sequence[Trace], others: Iterable[Line] = ()) -> Slowness | None:
+def starved(traces: Sequence[Trace]) -> Slowness | None:
     """A job that waits for data longer than it computes, in most of the steps that it reports."""
     shares: list[tuple[float, Line]] = []
-    points = [point.line for trace in traces for point in trace.points[:MOST_POINTS]]
-    for line in [*points, *others]:
+    for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
         values = timings(line.message.replace('"', ""))
         data = [
             value
