@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,14 @@ def test_cases_are_chosen_by_name(cases: Path, capsys: Captured) -> None:
     assert [each["case"] for each in json.loads(capsys.readouterr().out)["cases"]] == ["a-right"]
     assert main(["eval", str(cases), "--only", "c-*", "--json", "-"]) == 0
     assert [each["case"] for each in json.loads(capsys.readouterr().out)["cases"]] == ["c-healthy"]
+
+
+def test_a_closed_standard_error_takes_no_figures_away(
+    cases: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["eval", str(cases), "--only", "c-*"]) == 0
+    assert "1 cases" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def _confirmed(only: str) -> Sequence[Case]:
 
 @contextmanager
 def _counted(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
