@@ -18,8 +18,9 @@ from scenes import of_rank, reading
 
 from logtriage import triage
 from logtriage.artefacts import tails
+from logtriage.artefacts.comparison import Stand
 from logtriage.artefacts.stack_text import StackDump, parse_stacks
-from logtriage.artefacts.stacks import Process, StackComparison, Stand, compare_stacks
+from logtriage.artefacts.stacks import Process, StackComparison, compare_stacks
 from logtriage.intake.folder import discover
 from logtriage.report.document import Verdict
 

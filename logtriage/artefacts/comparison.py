@@ -1,4 +1,4 @@
-"""What the flight recordings of a job's ranks show together, in records and in words."""
+"""What the dumps of a job's ranks show together, in records and in words."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class Fault(StrEnum):
 
 
 PROGRAM_FAULTS = (Fault.MISMATCH, Fault.ALONE, Fault.CROSSED)
+
+
+class Stand(StrEnum):
+    OUTSIDE = "outside"  # in no collective while the others wait in one
+    OTHER_COLLECTIVE = "other collective"  # the program took another path
+    ELSEWHERE = "elsewhere"  # at another place than the others, none of them in a collective
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
-from logtriage.artefacts.comparison import told_ranks
+from logtriage.artefacts.comparison import Stand, told_ranks
 from logtriage.artefacts.stack_text import Spot, StackDump, Thread
 
 MOST_ROUNDS = 5  # the last ones
-
-
-class Stand(StrEnum):
-    OUTSIDE = "outside"  # in no collective while the others wait in one
-    OTHER_COLLECTIVE = "other collective"  # the program took another path
-    ELSEWHERE = "elsewhere"  # at another place than the others, none of them in a collective
 
 
 class Process(NamedTuple):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from logtriage.artefacts.comparison import PROGRAM_FAULTS, Comparison, Fault
-from logtriage.artefacts.ras import RasFinding
-from logtriage.artefacts.stacks import StackComparison, Stand
+from logtriage.artefacts.comparison import PROGRAM_FAULTS, Comparison, Fault, Stand
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.stacked import odd_stacks, ras_evidence, ras_ranks, stack_evidence
 from logtriage.localize.candidates import Candidate
@@ -20,6 +19,10 @@ from logtriage.localize.collectives import Suspects
 from logtriage.localize.findings import ZONES_SECONDS, Findings
 from logtriage.model import Culprits, Evidence
 from logtriage.rulebank.rule import Role
+
+if TYPE_CHECKING:  # their readers are loaded for jobs that left such files
+    from logtriage.artefacts.ras import RasFinding
+    from logtriage.artefacts.stacks import StackComparison
 
 # A program that went on for so long after the operation that waits was not held up by it.
 WENT_ON_SECONDS = 120.0

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from logtriage.artefacts.ras import RasFinding
-from logtriage.artefacts.stack_text import StackDump
-from logtriage.artefacts.stacks import Process, StackComparison, compare_stacks
+from typing import TYPE_CHECKING
+
 from logtriage.localize.findings import Findings
 from logtriage.model import Evidence
+
+if TYPE_CHECKING:  # its readers are loaded for jobs that left such files
+    from logtriage.artefacts.ras import RasFinding
+    from logtriage.artefacts.stack_text import StackDump
+    from logtriage.artefacts.stacks import Process, StackComparison
 
 
 def odd_stacks(findings: Findings) -> StackComparison | None:
     """The comparison of the stacks that were taken when nothing moved any more."""
     if findings.deposits is None or not findings.deposits.stacks:
         return None
+    from logtriage.artefacts.stacks import compare_stacks
+
     last_steps: dict[str, int] = {}
     for trace in findings.progress.traces:
         for point in trace.points:
@@ -26,6 +32,8 @@ def odd_stacks(findings: Findings) -> StackComparison | None:
 
 
 def _process(dump: StackDump, findings: Findings) -> Process:
+    from logtriage.artefacts.stacks import Process
+
     topology = findings.topology
     rank = dump.rank
     host = dump.host or topology.host_of_file.get(dump.file)
