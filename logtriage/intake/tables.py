@@ -155,12 +155,10 @@ def json_role(text: str) -> SourceRole | None:
             values = list(record.values())
             numbers += bool(values) and 2 * sum(isinstance(one, int | float) for one in values) > len(values)
     spoken = _SPOKEN_KEY.search(text) is not None
-    if records > 1 and _says_more(text):
-        return None
-    if records > 1 and _STEP_KEY.search(text) and _OF_TRAINING.search(text):
-        return None  # what the job says of its steps, without a word
     if records > 1:
-        return None if spoken or numbers < 0.8 * records else SourceRole.METRICS
+        of_steps = _STEP_KEY.search(text) and _OF_TRAINING.search(text)  # by the job, without a word
+        is_log = spoken or of_steps or numbers < 0.8 * records or _says_more(text)
+        return None if is_log else SourceRole.METRICS
     if spoken:
         return None
     if records == 1 or re.fullmatch(r'[\[{]|\{\s*"[^"]*"\s*:.*|\[\s*(?:[\d"{\[].*)?', first):
