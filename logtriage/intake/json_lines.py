@@ -80,8 +80,7 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
     if not message and not exception:
         if _STEPS.isdisjoint(flat) or (rank := _number(flat, _RANKS, used)) is None:
             return None
-        host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
-        return JsonRecord(text, stamp=_time(flat, used, year), rank=rank, host=host)
+        return JsonRecord(text, stamp=_time(flat, used, year), rank=rank, host=_host(flat))
     if "Traceback (most recent call last)" in text and "Traceback (most" not in message + exception:
         for key, value in flat.items():
             if isinstance(value, str) and "Traceback (most recent call last)" in value:
@@ -95,11 +94,7 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
     record.rank = _number(flat, _RANKS, used)
     record.local = _number(flat, _LOCALS, used)
     record.pid = _number(flat, _PIDS, used)
-    if not _HOSTS_SET.isdisjoint(flat):
-        record.host = next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
-    about = flat.get("involvedObject", flat.get("regarding"))  # of a Kubernetes event
-    if isinstance(about, dict) and about.get("kind") == "Node" and isinstance(about.get("name"), str):
-        record.host = about["name"]
+    record.host = _host(flat)
     process = flat.get("process")
     if isinstance(process, int) and not isinstance(process, bool):
         record.process = process
@@ -111,6 +106,15 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
             if key not in used and isinstance(value, str | int | float) and len(str(value)[:501]) <= 500
         )
     return record
+
+
+def _host(flat: dict[str, Any]) -> str | None:
+    about = flat.get("involvedObject", flat.get("regarding"))  # of a Kubernetes event
+    if isinstance(about, dict) and about.get("kind") == "Node" and isinstance(about.get("name"), str):
+        return str(about["name"])
+    if _HOSTS_SET.isdisjoint(flat):
+        return None
+    return next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
 
 
 def _error_file(fields: dict[str, Any]) -> dict[str, Any]:
