@@ -51,6 +51,10 @@ class Lines:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def place(self, index: int) -> tuple[int, int]:
+        """Number, from 1, and offset of a line."""
+        return index + 1, int(self.starts[index])
+
     def line(self, index: int) -> bytes:
         return self.data[int(self.starts[index]) : int(self.starts[index + 1]) - 1]
 
@@ -67,19 +71,16 @@ class Lines:
 
     def by_code(self, indices: Sequence[int]) -> dict[int, list[int]]:
         """These lines by their codes, each code's in order."""
-        found: dict[int, list[int]] = {}
         if isinstance(self.codes, list) or len(indices) < FEW_INDICES:
+            found: dict[int, list[int]] = {}
             for index in indices:
                 found.setdefault(int(self.codes[index]), []).append(index)
             return found
         import numpy as np
 
         chosen = np.asarray(indices)
-        ordered = chosen[np.argsort(self.codes[chosen], kind="stable")]
-        borders = np.flatnonzero(np.diff(self.codes[ordered])) + 1
-        for start, stop in itertools.pairwise([0, *borders.tolist(), len(ordered)]):
-            found[int(self.codes[ordered[start]])] = ordered[start:stop].tolist()
-        return found
+        groups = (chosen[same] for same in alike(self.codes[chosen]))
+        return {int(self.codes[group[0]]): group.tolist() for group in groups}
 
     def ends_of(self, codes: Collection[int], first: int, last: int) -> dict[int, list[int]]:
         """By code, the indices of its first and last lines, in order; a line is named once."""
@@ -91,11 +92,9 @@ class Lines:
             import numpy as np
 
             indices = np.flatnonzero(self._chosen(codes))
-            ordered = indices[np.argsort(self.codes[indices], kind="stable")]
-            borders = np.flatnonzero(np.diff(self.codes[ordered])) + 1
-            for start, stop in itertools.pairwise([0, *borders.tolist(), len(ordered)]):
+            for same in alike(self.codes[indices]):
                 # Converting only what is kept: a kind can have a hundred thousand lines.
-                few = ordered[start:stop]
+                few = indices[same]
                 if len(few) > first + last:
                     few = np.concatenate((few[:first], few[-last:]))
                 named[int(self.codes[few[0]])] = few.tolist()
@@ -118,6 +117,14 @@ class Lines:
         inside = np.searchsorted(np.asarray(self.starts), np.unique(np.asarray(offsets)), side="right") - 1
         found: list[int] = np.unique(inside).tolist()
         return [index for index in found if 0 <= index < len(self.codes)]
+
+
+def alike(codes: Any) -> list[Any]:
+    """The positions of equal codes of an array, as one array for each code, in order."""
+    import numpy as np
+
+    ordered = np.argsort(codes, kind="stable")
+    return np.split(ordered, np.flatnonzero(np.diff(codes[ordered])) + 1)
 
 
 def lines_of(data: bytes) -> Lines:

@@ -7,7 +7,6 @@ bytes; a compressed one can only be read from its start.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,8 @@ _REUSED_BYTES = 64 << 20
 
 def reuse_memory() -> None:
     """Let this process keep the memory of blocks for the next ones; elsewhere than with glibc, nothing."""
+    import ctypes
+
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):

@@ -18,7 +18,6 @@ from logtriage.mining.summary import (
     STEPS_LAST,
     Ends,
     KeyCount,
-    Place,
     Seen,
     Summary,
 )
@@ -56,19 +55,17 @@ class Scanner:
         lines = lines_of(data)
         summary.lines = len(lines) - (not data.endswith(b"\n"))
 
-        def place(index: int) -> Place:
-            return index + 1, int(lines.starts[index])
-
         keys: dict[int, bytes] = {}
         for key, kind in keyed(lines):
+            first, last = lines.place(kind.first), lines.place(kind.last)
             known = summary.keys.get(key)
             if known is not None:
                 known.count += kind.count
-                known.first = min(known.first, place(kind.first))
-                known.last = max(known.last, place(kind.last))
+                known.first = min(known.first, first)
+                known.last = max(known.last, last)
             else:
                 sample = lines.line(kind.first)[:SAMPLE_BYTES]
-                summary.keep(key, KeyCount(kind.count, place(kind.first), place(kind.last), sample))
+                summary.keep(key, KeyCount(kind.count, first, last, sample))
             keys[int(lines.codes[kind.first])] = key
         summary.left_out += len(lines) - sum(kind.count for kind in lines.kinds.values())
         # Of the blurs of one key some may show progress: its ends are looked for among them all.
@@ -88,10 +85,8 @@ class Scanner:
                     hits.setdefault((hit.rule.id, hit.captures), (hit, []))[1].append(same)
         for hit, groups in sorted(hits.values(), key=lambda item: min(same[0] for same in item[1])):
             ends = _ends_of(groups)
-            places = (
-                [(index + 1, int(lines.starts[index])) for index in part] for part in (ends.first, ends.last)
-            )
-            summary.saw_all(hit, Ends(ends.count, *places))
+            first, last = ([lines.place(index) for index in part] for part in (ends.first, ends.last))
+            summary.saw_all(hit, Ends(ends.count, first, last))
 
     def _keep_steps(
         self, lines: Lines, marked: Mapping[int, bytes], summary: Summary, most_first: int, most_last: int
@@ -106,9 +101,7 @@ class Scanner:
             indices.sort()
             if len(indices) > most_first + most_last:
                 indices = indices[:most_first] + indices[-most_last:]
-            seen = [
-                ((index + 1, int(lines.starts[index])), lines.line(index)[:STEP_BYTES]) for index in indices
-            ]
+            seen = [(lines.place(index), lines.line(index)[:STEP_BYTES]) for index in indices]
             summary.steps[key] = Ends(counts[key], seen[:most_first], seen[most_first:])
 
     def _alike(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from logtriage.mining.kinds import Lines
+from logtriage.mining.kinds import Lines, alike
 
 # What differs between two lines of a storm that say the same.
 _TIME = re.compile(
@@ -38,7 +38,8 @@ def _by_columns(lines: Lines, members: Sequence[int]) -> list[Sequence[int]] | N
     sample = lines.line(members[0])
     spans = [found.span() for found in _TIME.finditer(sample)]
     timed = [column for start, stop in spans for column in range(start, stop) if sample[column] in _DIGITS]
-    starts = lines.starts[np.asarray(members)]
+    indices = np.asarray(members)
+    starts = lines.starts[indices]
     data = np.frombuffer(lines.data, dtype=np.uint8)
     for column in timed:
         signs = data[starts + column]
@@ -59,7 +60,4 @@ def _by_columns(lines: Lines, members: Sequence[int]) -> list[Sequence[int]] | N
     width = pa.binary(len(asked))
     entries = pa.Array.from_buffers(width, len(members), [None, pa.py_buffer(rows)]).dictionary_encode()
     codes = np.frombuffer(entries.indices.buffers()[1], np.int32, len(members))
-    ordered = np.argsort(codes, kind="stable")
-    borders = np.flatnonzero(np.diff(codes[ordered])) + 1
-    indices = np.asarray(members)
-    return [indices[part].tolist() for part in np.split(ordered, borders)]
+    return [indices[same].tolist() for same in alike(codes)]
