@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from logtriage import triage
 from logtriage.intake.folder import discover
+from logtriage.intake.lines import plain, segments
 from logtriage.intake.streams import blocks_between
 from logtriage.mining import joined, parts, survey
 from logtriage.mining.calls import Calls
@@ -166,6 +168,20 @@ def test_a_line_is_found_each_time_that_it_stands_there(compiled: Databases) -> 
             line = example.line.encode() + b"\n"
             found = calls.loud(lines_of(line * 3))
             assert [len(indices) for indices in found.values()] == [3], rule.id
+
+
+@pytest.mark.parametrize(
+    "form", ['{"level": "error", "message": %s, "rank": 3}', '{"n": 7, "error":%s}', "bar\r%s"]
+)
+def test_no_form_hides_a_line_from_the_patterns(compiled: Databases, form: str) -> None:
+    calls = Calls(MATCHER, compiled)
+    for rule in BANK.rules:
+        for example in rule.examples if is_loud(rule) else ():
+            said = json.dumps(example.line) if "{" in form else example.line
+            for line in (form % said).encode().split(b"\n"):
+                hits = MATCHER.match_segments(segments(plain(line)))
+                if any(is_loud(hit.rule) for hit in hits):
+                    assert calls.loud(lines_of(line + b"\n")), (rule.id, line)
 
 
 def test_a_blurred_pattern_matches_the_blur_of_each_line_that_the_rule_matches() -> None:

@@ -29,6 +29,7 @@ from logtriage.rulebank.matcher import Matcher
 MOST_REMEMBERED = 200_000  # texts whose called rules are remembered
 FEW = 72  # lines of one blur: so few are asked one by one
 MANY_BLURS = 2_000  # new ones in a piece: it is sooner looked through line by line
+MANY_LINES = 20_000  # of a piece: they are searched together
 MOST_ENDS = 20_000  # ends of matches taken from a database in one go; more are a storm
 STORM = 64  # lines of one blur that make it a storm, when there are too many ends
 
@@ -42,7 +43,8 @@ _SPECIAL = bytes(
 # JSON whose parts cannot be told from its blur: signs as numbers, texts that are joined from inner objects.
 _UNTOLD = re.compile(rb'\{".*(?:\\u|\[ *0+ *,|: *\{)', re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\/nrt])')
-_BESIDE_TEXT = re.compile(r'"\s*[:,]\s*"?|[{}]|"$')
+_MEANT = {"n": "\n", "r": "\n", "t": "\t"}
+_BESIDE_TEXT = re.compile(r'"\s*[:,}\]]\s*"?|[{}]|"$')
 _BEFORE_VALUE = re.compile(r'"\s*:\s*"?')
 _BETWEEN_FIELDS = re.compile(r'"?\s*,\s*"|^.*?\{"')
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
@@ -202,12 +204,12 @@ def _suspects(
         new = {code: each for code, each in new.items() if code not in unasked}
     if not new:
         return suspects, unasked
-    named = {code for code, each in new.items() if _UNTOLD.search(each)}
-    codes = [code for code in new if code not in named]
-    texts = [_on_lines(new[code]) for code in codes]
-    for each in patterns:
-        ends, is_all = each.blurs.ends(b"\n".join(texts), MOST_ENDS)
-        named.update(_joined_at(codes, texts, ends) if is_all else codes)
+    named = {
+        code
+        for code, each in new.items()
+        if _UNTOLD.search(each)
+        or any(asked.blurs.may_match(line) for line in _on_lines(each) for asked in patterns)
+    }
     if len(remembered) + len(new) > MOST_REMEMBERED:
         remembered.clear()
     remembered |= {each: code in named for code, each in new.items() if len(each) <= KEY_BYTES}
@@ -215,7 +217,14 @@ def _suspects(
 
 
 def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase) -> dict[int, list[int]]:
-    """Of the lines of these kinds those that a pattern may match, by code."""
+    """Of the lines of these kinds those that a pattern may match, by code.
+
+    They are asked one by one, for of lines that are searched together a few are missed (see
+    `PatternDatabase`); only so many that this would take long are searched so all the same.
+    """
+    indices = lines.of_codes(codes)
+    if len(indices) <= MANY_LINES:
+        return lines.by_code([index for index in indices if database.may_match(lines.line(index))])
     stormy: dict[int, list[int]] = {}
     rest = set(codes)
     while rest:
@@ -248,18 +257,18 @@ def _is_otherwise(blurred: bytes) -> bool:
     return shown or b"\x01" in blurred.translate(_SPECIAL)
 
 
-def _on_lines(blurred: bytes) -> bytes:
-    """The parts of a line that rules match on, as far as its blur tells them, each on a line of its own."""
+def _on_lines(blurred: bytes) -> list[bytes]:
+    """The parts of a line that rules match on, as far as its blur tells them."""
     if not _is_otherwise(blurred):
-        return blurred.replace(b"\r", b"\n")
+        return [blurred]
     text = plain(blurred)
     parts = segments(text)
     if '{"' in text:
         # Blurred numbers are none to a JSON reader: here is what stands in the fields, and they as key=value.
-        text = _ESCAPED.sub(lambda found: "\n" if found[1] in "nr" else found[1], text)
-        parts += [_BESIDE_TEXT.sub("\n", text), _BETWEEN_FIELDS.sub(" ", _BEFORE_VALUE.sub("=", text))]
+        text = _ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), text)
+        parts += [text, _BESIDE_TEXT.sub("\n", text), _BETWEEN_FIELDS.sub(" ", _BEFORE_VALUE.sub("=", text))]
     # Other alphabets have no part in patterns but as "any sign", which for patterns over bytes is one byte.
-    return _BEYOND_ASCII.sub("\x7f", "\n".join(parts).replace("\r", "\n")).encode()
+    return _BEYOND_ASCII.sub("\x7f", "\n".join(parts)).encode().split(b"\n")
 
 
 def _joined_at(indices: Sequence[int], parts: Sequence[bytes], ends: Sequence[int]) -> list[int]:

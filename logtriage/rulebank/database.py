@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -48,11 +47,13 @@ class PatternDatabase:
         return compiled
 
     def _kept_or_made(self) -> Any:
+        from importlib.metadata import version  # which loads the reader of mail with it
+
         import hyperscan
 
         asked = [(rule.pattern, rule.keywords) for rule in self._rules]
         makers = [Path(__file__).with_name(name).read_bytes() for name in _MAKERS]
-        made_of = repr((importlib.metadata.version("hyperscan"), makers, asked)).encode()
+        made_of = repr((version("hyperscan"), makers, asked)).encode()
         path = cache_folder() / f"{self._name}-{hashlib.sha256(made_of).hexdigest()[:12]}.hs"
         try:
             return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
@@ -83,29 +84,42 @@ class PatternDatabase:
         return compiled
 
     def _missed(self, compiled: Any) -> set[int]:
-        """The rules whose own examples are not found each time that they stand there.
+        """The rules whose own examples are not found wherever they stand.
 
-        Of a few patterns with repeats, Vectorscan 5.4.12 finds the first match alone.
+        Of a few patterns with repeats Vectorscan 5.4.12 finds the first match alone, or none behind certain
+        other lines; alone in a line it finds them all.
         """
         import hyperscan
 
         compiled.scratch = hyperscan.Scratch(compiled)
+
+        def note(pattern: int, start: int, stop: int, flags: int, context: Any) -> None:
+            asked, found = context
+            if pattern == asked:
+                found.append(stop)
+
         missed = set()
         for index, rule in enumerate(self._rules):
             for example in rule.examples:
                 line = example.line.replace("\r", "\n").encode()
                 line = (blur(line) if self._on_blurs else line) + b"\n"
-                found: set[int] = set()
-
-                def note(pattern: int, start: int, stop: int, flags: int, context: Any) -> None:
-                    asked, width, places = context
-                    if pattern == asked:
-                        places.add((stop - 1) // width)
-
-                compiled.scan(line * 3, match_event_handler=note, context=(index, len(line), found))
-                if found and found != {0, 1, 2}:
-                    missed.add(index)
+                for before in (b"", line, line * 2, b"x " + line):
+                    found: list[int] = []
+                    compiled.scan(before + line, match_event_handler=note, context=(index, found))
+                    if not any(stop > len(before) for stop in found):
+                        missed.add(index)
         return missed
+
+    def may_match(self, line: bytes) -> bool:
+        """Whether a pattern may match a line, or a part of it between carriage returns."""
+        import hyperscan
+
+        try:
+            for part in line.split(b"\r"):
+                self.compiled.scan(part, match_event_handler=_ended)
+        except hyperscan.ScanTerminated:
+            return True
+        return False
 
     def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
         """Offsets behind what may be matches, in any order, with repeats; at most about `most` of them.
@@ -130,6 +144,10 @@ class PatternDatabase:
 def is_loud(rule: Rule) -> bool:
     """Whether each line counts that this rule matches; of the others the first and last are enough."""
     return rule.role in (Role.CAUSE, Role.SYMPTOM)
+
+
+def _ended(pattern: int, start: int, stop: int, flags: int, context: object) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
