@@ -44,10 +44,9 @@ async def take(office: Office, press: Press, speaker: Speaker) -> None:
 
 
 def _thanks(press: Press, said: str, learned: str) -> Message:
-    told = plain(
+    return plain(
         said, context(learned, f"by {press.author}; `logtriage rules undo` takes a learned rule back")
     )
-    return Message(told.text, told.blocks)
 
 
 def taught(press: Press, settings: Settings) -> tuple[str, str]:
