@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -71,9 +71,7 @@ class Bot:
                 self.journal.finish(delivery.id)
 
     def _begin(self, delivery: Delivery, *, is_resumed: bool = False) -> None:
-        task = asyncio.create_task(self._work(delivery, is_resumed))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.beside(self._work(delivery, is_resumed))
 
     async def _work(self, delivery: Delivery, is_resumed: bool) -> None:
         """Work on a delivery until it is answered; while Slack cannot be reached, try again and again."""
@@ -137,8 +135,8 @@ class Bot:
             _log.exception("the modal could not be opened")
             await speaker.whisper(plain("The form could not be opened in time. Press the button again."))
 
-    def beside(self, work: Any) -> None:
-        """Do what nobody must wait for, and what is not worth doing after a restart."""
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what nobody must wait for; what is to be done after a restart too is in the journal before."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -286,7 +284,7 @@ async def run(settings: Settings, journal: Journal, port: int | None, tell: Call
             await _by_socket(app, settings, ended, lambda: tell(f"{told['user']} is listening (Socket Mode)"))
         else:
             await _by_http(
-                app, port, ended, lambda: tell(f"{told['user']} is listening on port {port}{' ' + _PATH}")
+                app, port, ended, lambda: tell(f"{told['user']} is listening on port {port} {_PATH}")
             )
     finally:
         await bot.close()
