@@ -137,7 +137,7 @@ async def _about_jobs(office: Office, question: Question, found: _Lookup, speake
             await speaker.say(plain("That job is not known any more. Ask for it again."))
             return
     exact = [job for job in jobs if job.id.casefold() == found.word.casefold()]
-    if len(exact) == 1 or (jobs and _NEWEST.search(question.text)):
+    if len(exact) == 1 or _NEWEST.search(question.text):
         jobs = tuple(exact[:1]) or jobs[:1]
     if len(jobs) > 1:
         await speaker.say(
