@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from logtriage.agent.addressed import is_addressed
 from logtriage.agent.answer import Citation
+from logtriage.agent.ask import EVIDENCE_SHARE
 from logtriage.agent.deadline import answered_until
 from logtriage.agent.desk import Desk, normal
 from logtriage.agent.evidence_file import evidence_file
@@ -23,7 +24,6 @@ from logtriage.report import words
 from logtriage.settings import Settings
 
 PROMPT = "job_question"
-EVIDENCE_SHARE = 0.45  # of the tokens of a vote, as votes have it
 ANSWER_TOKENS = 400
 LONGEST_QUESTION = 500  # characters
 MOST_WORDS = 8  # of the question that are searched for
