@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from logtriage.regex import regex
+
 SHORTEST_SECRET = 6  # what follows `token=` and is shorter is a setting
 LEAST_OF_A_BLOCK = 12  # characters of a line of a key block
 SHORTEST_IN_ADDRESS = 2  # between `user:` and `@host` anything is a password
@@ -50,11 +52,11 @@ _ADDRESSES = (
     ("ip", r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b|\bfe80::[0-9a-fA-F:]+\b"),
 )
 # `tokens: 4096`, `token=None`, `secret: False` hold no secret.
-_HARMLESS = re.compile(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
+_HARMLESS = regex(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
                        r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)"
                        )  # fmt: skip
-_KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{20,}={0,2}")
-_PLACEHOLDER = re.compile(r"<(?:text|secret|email|user|host|ip)-\d+>")
+_KEY_TEXT = regex(r"[A-Za-z0-9+/]{20,}={0,2}")
+_PLACEHOLDER = regex(r"<(?:text|secret|email|user|host|ip)-\d+>")
 
 
 class Redaction:
@@ -122,7 +124,6 @@ class Redaction:
             return told
 
         return re.sub("|".join(parts), placeholder, text)
-
 
     def _pattern(self, value: str) -> str:
         """Names and short passwords are replaced as whole words only."""

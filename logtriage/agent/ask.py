@@ -62,9 +62,7 @@ class _Texts:
     has_tools: bool
 
 
-def ask(
-    desk: Desk, settings: Settings, *, until: float, enough: threading.Event | None = None
-) -> Asked:
+def ask(desk: Desk, settings: Settings, *, until: float, enough: threading.Event | None = None) -> Asked:
     """The votes on a job. Whatever the endpoint does, this returns by `until` (of time.monotonic).
 
     Once `enough` is set it returns at once, and what came back until then is no answer.
@@ -306,9 +304,7 @@ class _Ballots:
         from logtriage.agent import endpoint
 
         if temperature not in self.models:
-            self.models[temperature] = endpoint.chat_model(
-                self.settings, self.http, temperature=temperature
-            )
+            self.models[temperature] = endpoint.chat_model(self.settings, self.http, temperature=temperature)
         return self.models[temperature]
 
     def _add(self, spent: Any) -> None:

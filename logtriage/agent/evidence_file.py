@@ -122,9 +122,7 @@ def _group(desk: Desk, group: Group, most: int) -> Iterator[str]:
     where = f" on ranks {_numbers(ranks)}" if ranks else ""
     members = group.causes or group.members
     lines = [desk.cited(each.line) for each in _unlike(members, most)]
-    yield "\n".join(
-        [f"- {group.failure_type} ({_SURENESS.get(group.sureness, 'symptom')}){where}", *lines]
-    )
+    yield "\n".join([f"- {group.failure_type} ({_SURENESS.get(group.sureness, 'symptom')}){where}", *lines])
 
 
 def _unlike(members: Sequence[Candidate], most: int) -> list[Candidate]:

@@ -40,9 +40,7 @@ def nightly(
         Path | None,
         typer.Option(metavar="DIR", help="Write the site, Markdown, JSON lines and the text for chat here."),
     ] = None,
-    since: Annotated[
-        str, typer.Option(metavar="7d|12h|DATE", help="Pass over jobs that ended before.")
-    ] = "",
+    since: Annotated[str, typer.Option(metavar="7d|12h|DATE", help="Pass over jobs that ended before.")] = "",
     settled: Annotated[
         float, typer.Option(metavar="MINUTES", min=0, help="A job that wrote within these is still running.")
     ] = 30,
@@ -50,7 +48,8 @@ def nightly(
         int | None, typer.Option(min=1, help="Jobs at once on this machine; by default one a core.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(metavar="local|ADDRESS", help="Or the scheduler of a Dask cluster: tcp://host:8786.")
+        str,
+        typer.Option(metavar="local|ADDRESS", help="Or the scheduler of a Dask cluster: tcp://host:8786."),
     ] = "local",
     job_seconds: Annotated[float, typer.Option(min=0.1, help="Longest time for one job.")] = 1_800,
     job_memory: Annotated[float, typer.Option(metavar="MIB", min=1, help="Most memory for one job.")] = 4_096,

@@ -18,6 +18,7 @@ from typing import Any
 
 from logtriage.artefacts.comparison import told_ranks
 from logtriage.model import Line
+from logtriage.regex import regex
 
 MOST_RANKS = 1_000_000
 
@@ -61,20 +62,20 @@ class RasFinding:
     is_sure: bool
 
 
-_GROUP = re.compile(r"#(?P<name>\d+-\d+ \([0-9a-f]+\)) (?P<status>MISMATCH|INCOMPLETE|TIMEOUT)?")
-_KIND = re.compile(r"Communicator ranks have different (?P<operation>\w+) operation counts")
-_COUNT = re.compile(
+_GROUP = regex(r"#(?P<name>\d+-\d+ \([0-9a-f]+\)) (?P<status>MISMATCH|INCOMPLETE|TIMEOUT)?")
+_KIND = regex(r"Communicator ranks have different (?P<operation>\w+) operation counts")
+_COUNT = regex(
     r"(?P<count>\d{1,7}) ranks have (?:launched up to operation (?P<number>\d{1,18})|not launched)"
 )
-_ONE = re.compile(
+_ONE = regex(
     r"Rank (?P<rank>\d{1,7})"
     r"(?: has (?:launched up to operation (?P<number>\d{1,18})|(?P<none>not launched any)[\w ]*))?"
     r" -- (?:GPU (?P<gpu>\S+) managed by process (?P<pid>\d{1,10}) on node (?P<host>\S+))?"
 )
-_MISSING = re.compile(r"The missing ranks?: (?P<ranks>[\d, -]+)")
-_PROCESS = re.compile(r"Process (?P<pid>\d{1,10}) on node (?P<host>\S+) managing GPUs? (?P<gpu>\S+)")
-_SIZE = re.compile(r"\d+ +\d+ +\d+ +[\d-]+ +(?P<size>\d{1,7}) +\d+ +[A-Z]+ +[A-Z]+")
-_BEGIN = re.compile(r"Job summary|Communicators\.\.\.")
+_MISSING = regex(r"The missing ranks?: (?P<ranks>[\d, -]+)")
+_PROCESS = regex(r"Process (?P<pid>\d{1,10}) on node (?P<host>\S+) managing GPUs? (?P<gpu>\S+)")
+_SIZE = regex(r"\d+ +\d+ +\d+ +[\d-]+ +(?P<size>\d{1,7}) +\d+ +[A-Z]+ +[A-Z]+")
+_BEGIN = regex(r"Job summary|Communicators\.\.\.")
 _WORDS = ("Rank ", "The missing", "Missing", "Process ", "#", "Communicator", "Job summary")
 
 

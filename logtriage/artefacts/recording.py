@@ -16,6 +16,7 @@ from typing import Any
 
 from logtriage.artefacts.pickles import plain_pickle
 from logtriage.model import Frame
+from logtriage.regex import regex
 
 MOST_JSON_BYTES = 16 << 20  # takes up to 30 times as much memory; a dump of 2000 entries has 1 MB
 MOST_ENTRIES = 100_000
@@ -220,7 +221,7 @@ def _int(value: Any, default: int = -1) -> int:
     return default
 
 
-_P2P = re.compile(r"(?P<name>send|recv) (?P<a>\d{1,9})(?P<way>->|<-)(?P<b>\d{1,9})$")
+_P2P = regex(r"(?P<name>send|recv) (?P<a>\d{1,9})(?P<way>->|<-)(?P<b>\d{1,9})$")
 
 
 def _operation(entry: Mapping[Any, Any]) -> Operation | None:
@@ -283,9 +284,7 @@ def _shape(sizes: list[list[int]] | None) -> str:
     return str(sizes[0]) if len(sizes) == 1 else f"{len(sizes)} tensors from {sizes[0]}"
 
 
-_LIBRARY = re.compile(
-    r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|^<frozen|^<__|\.(?:cpp|so|cu|h)$"
-)
+_LIBRARY = regex(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|^<frozen|^<__|\.(?:cpp|so|cu|h)$")
 
 
 def _frames(value: Any) -> Iterator[Frame]:
@@ -299,8 +298,8 @@ def _frames(value: Any) -> Iterator[Frame]:
 
 # --- whose dump ------------------------------------------------------------------------------------
 
-_NAMED_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,7})(?!\d)")
-_LAST_NUMBER = re.compile(r"(\d{1,7})(?:\.[A-Za-z]\w{0,9}){0,3}$")
+_NAMED_RANK = regex(r"(?i)rank[-_.]?(\d{1,7})(?!\d)")
+_LAST_NUMBER = regex(r"(\d{1,7})(?:\.[A-Za-z]\w{0,9}){0,3}$")
 
 
 def _rank(file: str, groups: Mapping[str, Group], operations: Iterable[Operation]) -> int | None:

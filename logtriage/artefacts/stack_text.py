@@ -6,11 +6,11 @@ gdb's `bt` and `thread apply all bt` with or without its Python frames.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from logtriage.model import Line
+from logtriage.regex import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +64,29 @@ class StackDump:
 MOST_THREADS = 20_000  # of one file
 MOST_SPOTS = 400  # of one thread
 
-_PROCESS = re.compile(r"Process (?P<pid>\d{1,10}): (?P<command>.*)")
-_SPY_THREAD = re.compile(r'Thread (?P<id>0x[0-9A-Fa-f]+|\d+) \((?:active|idle)[\w+]*\)(?:: "(?P<name>.*)")?')
-_FAULT_THREAD = re.compile(
+_PROCESS = regex(r"Process (?P<pid>\d{1,10}): (?P<command>.*)")
+_SPY_THREAD = regex(r'Thread (?P<id>0x[0-9A-Fa-f]+|\d+) \((?:active|idle)[\w+]*\)(?:: "(?P<name>.*)")?')
+_FAULT_THREAD = regex(
     r"(?:Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>.*?)\])? \(most recent call first\)"
 )
-_GDB_THREAD = re.compile(
+_GDB_THREAD = regex(
     r'Thread (?P<id>\d+) \((?:Thread 0x[0-9a-f]+ )?\(?LWP (?P<lwp>\d+)\)?(?: "(?P<name>.*?)")?'
 )
-_HEADS = re.compile(r"Process \d|Thread (?:0x)?[0-9A-Fa-f]|Current thread 0x|#0 ")
-_PARTS = re.compile(r"Timeout \(\d+:\d\d:\d\d|Fatal Python error: |Stack dump")
+_HEADS = regex(r"Process \d|Thread (?:0x)?[0-9A-Fa-f]|Current thread 0x|#0 ")
+_PARTS = regex(r"Timeout \(\d+:\d\d:\d\d|Fatal Python error: |Stack dump")
 
-_SPY_SPOT = re.compile(r"(?P<function>\S.*?) \((?P<path>[^()]*?)(?::(?P<number>\d+))?\)$")
-_FAULT_SPOT = re.compile(r'File "(?P<path>[^"]*)", line (?P<number>\d+|\?\?\?),? in (?P<function>.+)')
-_GDB_SPOT = re.compile(
+_SPY_SPOT = regex(r"(?P<function>\S.*?) \((?P<path>[^()]*?)(?::(?P<number>\d+))?\)$")
+_FAULT_SPOT = regex(r'File "(?P<path>[^"]*)", line (?P<number>\d+|\?\?\?),? in (?P<function>.+)')
+_GDB_SPOT = regex(
     r"#\d+ +(?:0x[0-9a-f]+ in )?(?P<function>[^\s(][^(]*?) ?\(.*?\)"
     r"(?: at (?P<path>\S+?):(?P<number>\d+)| from (?P<library>\S+))?$"
 )
-_GDB_PYTHON = re.compile(
+_GDB_PYTHON = regex(
     r"#\d+ +.*?Frame 0x[0-9a-f]+, for file (?P<path>.+?), line (?P<number>\d+), in (?P<function>[\w.<>]+)"
 )
-_RANK = re.compile(r"(?i)\brank[ =:_#-]{0,3}(?P<rank>\d{1,7})\b")
-_LOCAL_RANK = re.compile(r"--local[-_]rank[= ](\d{1,5})\b")
-_NOT_A_FRAME = re.compile(r"(?:Arguments|Locals):$|\w+: ")
+_RANK = regex(r"(?i)\brank[ =:_#-]{0,3}(?P<rank>\d{1,7})\b")
+_LOCAL_RANK = regex(r"--local[-_]rank[= ](\d{1,5})\b")
+_NOT_A_FRAME = regex(r"(?:Arguments|Locals):$|\w+: ")
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from logtriage.artefacts.comparison import Stand, told_ranks
 from logtriage.artefacts.stack_text import Spot, StackDump, Thread
+from logtriage.regex import regex
 
 MOST_ROUNDS = 5  # the last ones
 
@@ -155,12 +156,12 @@ def _comparison(
 
 # --- one stack ---------------------------------------------------------------------------------------
 
-_COLLECTIVE_PATH = re.compile(
+_COLLECTIVE_PATH = regex(
     r"distributed_c10d|c10d_logger|_functional_collectives|p2p_communication|deepspeed/comm/|horovod/|mpi4py"
     r"|libnccl|librccl|torch/distributed/nn/functional"
 )
 _ENDINGS = r"(?:_base|_coalesced|_into_tensor|_tensor|_single|_object|_object_list|_async|_v)*_?$"
-_COLLECTIVE = re.compile(
+_COLLECTIVE = regex(
     r"(?:\w+\.)?_?(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier|monitored_barrier"
     r"|batch_isend_irecv|isend|irecv|wait_for_everyone)"
     + _ENDINGS
@@ -169,15 +170,15 @@ _COLLECTIVE = re.compile(
     re.IGNORECASE,
 )
 # Names that any program may have for something else: collectives in a library only.
-_COMMON_NAME = re.compile(r"(?:\w+\.)?_?(?:broadcast|gather|scatter|reduce|send|recv)" + _ENDINGS)
-_TRANSFER = re.compile(r"send|recv|p2p", re.IGNORECASE)
-_WAITS_ON_GPU = re.compile(r"c(?:u|uda)(?:Stream|Event|Ctx|Device)Synchronize")
-_INTERPRETER = re.compile(
+_COMMON_NAME = regex(r"(?:\w+\.)?_?(?:broadcast|gather|scatter|reduce|send|recv)" + _ENDINGS)
+_TRANSFER = regex(r"send|recv|p2p", re.IGNORECASE)
+_WAITS_ON_GPU = regex(r"c(?:u|uda)(?:Stream|Event|Ctx|Device)Synchronize")
+_INTERPRETER = regex(
     r"_?Py[A-Z_]\w*$|_PyEval|py(?:main|run)_|cfunction_|method_vectorcall|do_call_core|run_(?:mod|eval)|slot_tp_"
     r"|__libc_start|_start$|start_thread|clone3?$|thread_run|pythread_wrapper|partial_vectorcall|0x[0-9a-f]+$"
     r"|vectorcall_|function_code_fastcall|__clone"
 )
-_LIBRARY = re.compile(r"site-packages|dist-packages|lib/python\d|^<frozen|\.so\b")
+_LIBRARY = regex(r"site-packages|dist-packages|lib/python\d|^<frozen|\.so\b")
 # py-spy and others print paths from the import path on: the first part is the module.
 _MODULES = frozenset(sys.stdlib_module_names) | {
     "accelerate", "apex", "datasets", "deepspeed", "flax", "horovod", "jax", "lightning", "mmengine", "numpy",
@@ -185,7 +186,7 @@ _MODULES = frozenset(sys.stdlib_module_names) | {
     "transformers", "triton", "webdataset", "xformers",
 }  # fmt: skip
 # What is no trainer: data loaders' workers, launchers, Python's own servants.
-_SERVANT = re.compile(
+_SERVANT = regex(
     r"_worker_loop|resource_tracker|forkserver|_monitor_workers|_invoke_run|launch_agent|elastic_launch"
 )
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.findings import Findings
+from logtriage.regex import regex
 from logtriage.report.document import Mitigation, Restart
 from logtriage.rulebank.rule import Mark, Rule
 from logtriage.taxonomy import taxonomy
@@ -57,7 +58,7 @@ def mitigations(decision: Decision, findings: Findings) -> tuple[Mitigation, ...
 
 
 # What may stand in a command that somebody copies: a log can hold anything.
-_PLAIN_WORD = re.compile(r"[\w.,/@:+\[\]-]{1,200}")
+_PLAIN_WORD = regex(r"[\w.,/@:+\[\]-]{1,200}")
 
 
 def _filled(text: str, rule: Rule, decision: Decision) -> str:

@@ -7,7 +7,6 @@ iteration.
 from __future__ import annotations
 
 import bisect
-import re
 
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import INTRODUCED_LINES, Candidate
@@ -16,12 +15,11 @@ from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
 from logtriage.localize.stages import Course, Moment, gather_course, moment
 from logtriage.model import Line, Raised, SourceRole
+from logtriage.regex import regex
 from logtriage.report.document import Lost, StageOut, iso_time
 
 
-def stage_and_loss(
-    findings: Findings, decision: Decision, ranks: int
-) -> tuple[StageOut | None, Lost | None]:
+def stage_and_loss(findings: Findings, decision: Decision, ranks: int) -> tuple[StageOut | None, Lost | None]:
     """Both are None of a job that went well; `ranks` is the job's size, 0 where it is not known."""
     line, time = onset(findings, decision)
     if line is None or decision.outcome in ("completed", "running"):
@@ -48,7 +46,7 @@ def stage_and_loss(
     return stage, _lost(findings, course, at, time, ranks)
 
 
-_CLOCK = re.compile(r"(?:\b|[T_])\d{1,2}:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
+_CLOCK = regex(r"(?:\b|[T_])\d{1,2}:\d\d:\d\d|\[ *\d+\.\d{3,6}\]|^\W{0,8}\d{8,}")
 
 
 def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | None]:
@@ -68,9 +66,7 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
         if _CLOCK.search(each.text[:120]) and each.time is not None:
             return cited[0], _time(findings, each)
     known, last = _time(findings, cited[0]), findings.progress.last_time
-    role = next(
-        each.source.role for each in findings.scene.readings if each.source.file == cited[0].file
-    )
+    role = next(each.source.role for each in findings.scene.readings if each.source.file == cited[0].file)
     of_job = role in (SourceRole.WORKER, SourceRole.MERGED)
     of_job = of_job and not decision.failure_type.startswith("scheduler.")
     if known is not None and last is not None and not of_job:
@@ -107,9 +103,7 @@ def _raised(candidate: Candidate | None) -> Raised | None:
     return next((each for each in raised if each.at == candidate.line), raised[0])
 
 
-def _lost(
-    findings: Findings, course: Course, at: Moment, began: float | None, ranks: int
-) -> Lost | None:
+def _lost(findings: Findings, course: Course, at: Moment, began: float | None, ranks: int) -> Lost | None:
     times = findings.scene.job_times()
     progress = course.progress
     last = progress.last_step

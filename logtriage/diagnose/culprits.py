@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +10,7 @@ from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
 from logtriage.localize.topology import Topology
 from logtriage.model import Culprits, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # Types that only victims report: who writes the line is never where it began.
@@ -21,9 +21,9 @@ OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
-_NUMBERS = re.compile(r"\d+")
-_ADDRESS = re.compile(r"^\d{1,3}(?:\.\d{1,3}){3}$")
-_PCI = re.compile(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
+_NUMBERS = regex(r"\d+")
+_ADDRESS = regex(r"^\d{1,3}(?:\.\d{1,3}){3}$")
+_PCI = regex(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
 def blame(
@@ -156,14 +156,14 @@ def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
     return odd[0] if len(odd) == 1 and len(told) > 2 else None
 
 
-_ACCUSES = re.compile(
+_ACCUSES = regex(
     r"\b[Rr]ank (\d{1,6}) "
     r"(?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
 )
 
 
 # PyTorch names the odd one out last: `Rank 0 has 9 params, while rank 3 has …`, `…, but Rank 3 is running …`.
-_ODD = re.compile(r"\b(?:while|but) [Rr]ank (\d{1,6}) (?:has|is running) ")
+_ODD = regex(r"\b(?:while|but) [Rr]ank (\d{1,6}) (?:has|is running) ")
 
 
 def _accused(members: Sequence[Candidate]) -> int | None:

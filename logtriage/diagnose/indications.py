@@ -7,7 +7,6 @@ another host, does not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from logtriage.diagnose.decision import Decision
@@ -17,6 +16,7 @@ from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.findings import Findings
 from logtriage.localize.topology import Topology
 from logtriage.model import Line, Record, SourceRole
+from logtriage.regex import regex
 from logtriage.report.document import Indication
 from logtriage.rulebank.rule import Role, Strength
 
@@ -28,14 +28,14 @@ MOST_FOLLOWING = 80  # lines of one writer that may go on with what it said
 
 # Lines by which an error goes on without a frame of its own: NCCL's way up its calls, CUDA's advice, c10's
 # text, and what else a watchdog reports.
-_GOES_ON = re.compile(
+_GOES_ON = regex(
     r"NCCL INFO \S+:\d+ -> -?\d+|CUDA kernel errors might be asynchronously|CUDA_LAUNCH_BLOCKING=1"
     r"|TORCH_USE_CUDA_DSA|^\s*what\(\):|^terminate called|^Exception raised from|^\s*frame #\d+"
     r"|^Last error:|^nccl(?:Remote|System|Internal|UnhandledCuda)Error|^Original Traceback"
     r"|NET/IB ?: Got completion|^\s*NVRM: |ProcessGroup\w+\.cpp:\d+\]"
 )
-_RULE = re.compile(r"^[=\-*]{20,}\s*$")
-_FAILED = re.compile(r"\bFAILED\b")
+_RULE = regex(r"^[=\-*]{20,}\s*$")
+_FAILED = regex(r"\bFAILED\b")
 MOST_TABLE = 2_000  # lines of a launcher's table of failures
 
 
@@ -110,7 +110,7 @@ def _belongs(candidate: Candidate, decision: Decision, topology: Topology) -> bo
     return is_recent and (candidate.strength is not Strength.HINT or candidate.failure_type in CONSEQUENCES)
 
 
-_POD = re.compile(r"\bpod/([\w.-]+)")
+_POD = regex(r"\bpod/([\w.-]+)")
 
 
 def _is_of_another_pod(candidate: Candidate, topology: Topology) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +15,12 @@ from logtriage.localize.rarity import failing_windows, late_kinds, lines_of_kind
 from logtriage.mining.kinds import keyed, lines_of
 from logtriage.mining.summary import Key, Summary
 from logtriage.model import Culprits, Evidence, Level, Line, Source
+from logtriage.regex import regex
 
 MOST_CITED = 3
 LEAST_PEERS = 4  # of fewer ranks, one that alone writes something stands out by chance
 # What programs say when something is wrong; of lines that no rule knows these are cited first.
-_COMPLAINS = re.compile(
+_COMPLAINS = regex(
     r"(?i)\b(?:error|fail\w*|fatal|exception|abort\w*|panic|corrupt\w*|mismatch\w*|differ\w*|invalid|cannot"
     r"|could not|unable|refus\w*|denied|lost|stopp\w*|kill\w*|unexpected|violat\w*|broken|overflow|stuck|dead"
     r"|expired|giving up|timed? ?out|unreachable|missing|exhausted|inconsistent|not found)\b"

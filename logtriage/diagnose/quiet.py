@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
@@ -16,6 +15,7 @@ from logtriage.localize.outcome import Outcome
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
 from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role
 
 
@@ -66,7 +66,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
 
 
 # How py-spy heads each thread. Who takes stacks of a job that has no error waits for it in vain.
-_STACK = re.compile(r"^\s*Thread (?:0x)?[0-9a-f]{1,16} \((?:active|idle)[^)\n]{0,20}\)(?:: \"|$)")
+_STACK = regex(r"^\s*Thread (?:0x)?[0-9a-f]{1,16} \((?:active|idle)[^)\n]{0,20}\)(?:: \"|$)")
 
 
 def _has_stacks(scene: Scene) -> bool:
@@ -175,7 +175,7 @@ def undecided(findings: Findings) -> Decision:
 
 
 # `$ date`, `[me@cn-3 ~]$ nvidia-smi`: from here on it is a person who writes.
-_PROMPT = re.compile(r"^(?:\[?[\w.-]{1,40}@[\w.-]{1,80}[^\]$#]{0,60}\]?)?\$ \S")
+_PROMPT = regex(r"^(?:\[?[\w.-]{1,40}@[\w.-]{1,80}[^\]$#]{0,60}\]?)?\$ \S")
 
 
 def _last_after(scene: Scene, point: Line) -> Line | None:
@@ -207,5 +207,3 @@ def last_line(scene: Scene) -> Line | None:
                     last = line
                 break
     return last
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from logtriage.diagnose.confidence import confidence
@@ -12,9 +11,10 @@ from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.findings import MACHINE_ROLES, Findings
 from logtriage.model import Culprits, Evidence
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
-_NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*")
+_NUMBERS = regex(r"[\da-f]*\d[\da-f]*")
 
 
 def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
@@ -86,6 +86,7 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         return each.rule.id if each.rule else None
 
     stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
+
     def is_beside(each: Candidate) -> bool:
         return each.record is lead.record is not None or each.rank == lead.rank is not None
 
@@ -134,9 +135,7 @@ def _symptoms(findings: Findings, root: Group) -> tuple[Candidate, ...]:
     return tuple(followers)
 
 
-def _alternatives(
-    findings: Findings, root: Group
-) -> tuple[tuple[str, float, tuple[Evidence, ...]], ...]:
+def _alternatives(findings: Findings, root: Group) -> tuple[tuple[str, float, tuple[Evidence, ...]], ...]:
     found = []
     for rival in findings.cascade.rivals[:3]:
         if rival.failure_type == "unknown" or rival is root:
@@ -155,5 +154,3 @@ def is_fatal(root: Group) -> bool:
         for each in root.causes
         if each.strength is not Strength.HINT
     ) or root.failure_type.startswith(("scheduler.", "numerics."))
-
-

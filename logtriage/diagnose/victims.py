@@ -115,7 +115,9 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         root=decision.root,
         symptoms=decision.symptoms,
         alternatives=decision.alternatives,
-        collect_next=beside_recordings(findings) if recorded else (
+        collect_next=beside_recordings(findings)
+        if recorded
+        else (
             f"A stack of rank {_list(suspects.ranks)} while it hangs (py-spy dump --pid PID).",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that the flight "
             "recorder shows who is missing.",
@@ -144,8 +146,7 @@ def _silent_host(findings: Findings, root: Group) -> Decision | None:
     there = {
         findings.topology.host_of_file[reading.source.file]
         for reading in findings.scene.readings
-        if reading.source.file in findings.topology.host_of_file
-        and reading.source.role in JOB_ROLES
+        if reading.source.file in findings.topology.host_of_file and reading.source.role in JOB_ROLES
     }
     silent = sorted(there - spoke)
     if len(silent) != 1 or len(there) < 2:

@@ -69,9 +69,7 @@ def triaged_on(
         yield triaged
 
 
-def _triaged(
-    dask: Any, client: Any, tasks: Sequence[Task], limits: Limits
-) -> Iterator[tuple[Task, Outcome]]:
+def _triaged(dask: Any, client: Any, tasks: Sequence[Task], limits: Limits) -> Iterator[tuple[Task, Outcome]]:
     # The largest first, so that nobody waits for one at the end.
     order = sorted(tasks, key=lambda task: -task.size)
     waiting = {client.submit(triage_here, task, limits, pure=False): task for task in order}

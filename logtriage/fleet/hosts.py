@@ -140,9 +140,7 @@ def _count(verdict: Verdict, tallies: dict[str, _Tally]) -> None:
         tally.failed += is_failure(verdict)
         tally.single_jobs += len(hosts) == 1
     for host in culprits:
-        tallies[host].faults.append(
-            (ended or 0.0, verdict.id, verdict.verdict.failure_type, len(hosts) > 1)
-        )
+        tallies[host].faults.append((ended or 0.0, verdict.id, verdict.verdict.failure_type, len(hosts) > 1))
     for host, xid in _xids(verdict, culprits):
         if host in hosts:
             tallies[host].xids.add(xid)

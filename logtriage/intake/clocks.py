@@ -18,7 +18,6 @@ A kernel's clock counts from boot; `boot_anchor` finds the moment of boot from l
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from statistics import median
 
 from logtriage.intake.times import find_time
 from logtriage.model import ClockOffset
+from logtriage.regex import regex
 
 QUARTER = 900.0
 ZONE_REST = 90.0
@@ -33,8 +33,8 @@ SKEW_PAIRS = 3
 _LARGEST_ZONE = 14 * 3600.0 * 2
 _LEAST_SKEW = 0.5
 
-_UPTIME = re.compile(r"\[ *(\d{1,9}\.\d{4,9})\]")
-_AUDIT = re.compile(r"\baudit\((\d{9,10}\.\d{3}):\d+\)")
+_UPTIME = regex(r"\[ *(\d{1,9}\.\d{4,9})\]")
+_AUDIT = regex(r"\baudit\((\d{9,10}\.\d{3}):\d+\)")
 _MOST_ANCHORS = 2000
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from logtriage.model import ArtefactKind
+from logtriage.regex import regex
 
 _RECORDER_KEYS = (b"pg_config", b"pg_status", b"profiling_name")
 _JSON_KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
 # py-spy heads each process, faulthandler and gdb each thread. C++ exceptions, too, give a stack "(most recent
 # call first)", which tells nothing of a hang.
-STACK_HEAD = re.compile(
+STACK_HEAD = regex(
     rb"(?:[Tt]hread 0x[0-9a-fA-F]{1,16}(?: \[[^\]\n]{0,64}\])?|\bStack) \(most recent call first\)"
     rb"|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
     rb"|^Process \d+: .{0,4096}\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("

@@ -13,48 +13,47 @@ from enum import Enum
 
 from logtriage.intake.times import find_time
 from logtriage.model import Frame, Line, Raised
+from logtriage.regex import regex
 
 MESSAGE_LIMIT = 2000
 _MOST_FRAMES = 400
 _MOST_LINES = 5000
 _MOST_CONTINUATION = 200
 
-HEADER = re.compile(r"Traceback \(most recent call last\)")
-_ORIGINAL = re.compile(
-    r"\s*(?:Original Traceback|-- Process \d+ terminated with the following error|\"\"\"$)"
-)
-_FRAME = re.compile(r"\s*(?:> ?)?File \"([^\"\n]{1,1000})\", line (\d{1,9})(?:, in ([^\n]{1,200}))?")
-BARE_FRAME = re.compile(r"\s+File \"[^\"\n]{1,1000}\", line \d{1,9}$")
-_BOX_FRAME = re.compile(r"[│|] *([^\s:│|][^:│\n]{0,400}):(\d{1,9})(?: in ([\w<>.]{1,200}))?")
-_BOX_TOP = re.compile(r"\s*(?:╭─|\+-{3,} Traceback)")
-_BOX_SIDE = re.compile(r"\s*[│|]")
-_BOX_END = re.compile(r"\s*(?:╰─|\+-{10,}\+?\s*$)")
-_EXCEPTION = re.compile(
+HEADER = regex(r"Traceback \(most recent call last\)")
+_ORIGINAL = regex(r"\s*(?:Original Traceback|-- Process \d+ terminated with the following error|\"\"\"$)")
+_FRAME = regex(r"\s*(?:> ?)?File \"([^\"\n]{1,1000})\", line (\d{1,9})(?:, in ([^\n]{1,200}))?")
+BARE_FRAME = regex(r"\s+File \"[^\"\n]{1,1000}\", line \d{1,9}$")
+_BOX_FRAME = regex(r"[│|] *([^\s:│|][^:│\n]{0,400}):(\d{1,9})(?: in ([\w<>.]{1,200}))?")
+_BOX_TOP = regex(r"\s*(?:╭─|\+-{3,} Traceback)")
+_BOX_SIDE = regex(r"\s*[│|]")
+_BOX_END = regex(r"\s*(?:╰─|\+-{10,}\+?\s*$)")
+_EXCEPTION = regex(
     r"([A-Za-z_]\w{0,100}(?:\.[A-Za-z_<]\w{0,100}>?){0,12}(?:\[[^\]\n]{0,80}\])?(?:\(\w{1,80}\))?)"
     r"(?::(?: (.*)|\s*)?)?$",
     re.DOTALL,
 )
-_SURE = re.compile(
+_SURE = regex(
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Warning|Iteration|Failure|Failed|Fault|Abort|Empty"
     r"|Full|Group"
     r"|Traceback|timeout|error|Cancelled|Overflow|StackTrace)(?:\[.*\])?(?:\(\w+\))?$"
 )
-_NO_EXCEPTION = re.compile(
+_NO_EXCEPTION = regex(
     r"(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|NOTE|Epoch|Step|Loss|Iteration|Training|Loading"
     r"|Saving|Time"
     r"|Train|Eval|Rank|Error|Warning|Killed|Aborted|Failures)$"
 )
-_CHAIN = re.compile(
+_CHAIN = regex(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause"
     r"|The stack trace below excludes JAX|The preceding (?:stack trace|is the original exception)|-{20,}$"
     r"|For simplicity, JAX has removed)"
 )
-_JOINT = re.compile(r"\s*(?:During handling of the above exception|The above exception was the direct cause)")
-_RAY_HEADER = re.compile(r"ray::[^\s(]{1,200}(?:\(\))? ?\(pid=")
-_GROUP_MARGIN = re.compile(r" *[|+] ?")
-_GROUP_PART = re.compile(r" *\+(?:-\+)?-{4,}(?: \d+ -+| \.\.\. -+)?\s*$")
-_RANK_PREFIX = re.compile(r"\[rank\d+\]:")
-_KNOWN_MORE = re.compile(
+_JOINT = regex(r"\s*(?:During handling of the above exception|The above exception was the direct cause)")
+_RAY_HEADER = regex(r"ray::[^\s(]{1,200}(?:\(\))? ?\(pid=")
+_GROUP_MARGIN = regex(r" *[|+] ?")
+_GROUP_PART = regex(r" *\+(?:-\+)?-{4,}(?: \d+ -+| \.\.\. -+)?\s*$")
+_RANK_PREFIX = regex(r"\[rank\d+\]:")
+_KNOWN_MORE = regex(
     r"CUDA kernel errors might|For debugging consider|Compile with|Device-side assert|Last error:"
     r"|nccl[A-Z]\w+: "
     r"|Exception raised from|frame #\d+|Check your internet|If you |Please |You can |Hint: |Note: "
@@ -62,13 +61,13 @@ _KNOWN_MORE = re.compile(
     r"|Search for|This error |In addition|Parameter indices|Parameters which|Set TORCH|You may "
     r"|[*•-] |\.{3}"
 )
-_NOT_MORE = re.compile(
+_NOT_MORE = regex(
     r"\s*\d{1,3}%\||\s*(?:Epoch|Step|step|iter|iteration)\b|\{['\"]|srun:|slurmstepd|wandb:"
     r"|\S+\.py:\d+: \w*Warning"
     r"|terminate called|Fatal Python|Exception in thread|=={3,}|\*{3}|Killed|Aborted|Segmentation fault"
     r"|\[rank\d|\[?[IWEF]\d{3,4} |Root Cause|Traceback \(most"
 )
-_LIBRARY = re.compile(
+_LIBRARY = regex(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/python\d\.\d+/|^<(?!stdin|ipython)|^python/ray/"
     r"|/bin/[^./]+$|/runpy\.py$|\.pyx$|\.pxi$|\\[Ll]ib\\(?:site-packages\\)?"
 )

@@ -20,6 +20,7 @@ from logtriage.intake.names import (
     host_number,
     identify,
 )
+from logtriage.regex import regex
 
 __all__ = ["Identity", "identify", "identify_all"]
 
@@ -56,7 +57,7 @@ def _bare_rotation(known: dict[str, Identity]) -> None:
                 known[file] = replace(one, rank=None, family=whole, part=-int(found["number"]))
 
 
-_COUNTED = re.compile(r"^(?P<base>[A-Za-z](?:[\w.-]*?[A-Za-z_.-])?)(?P<count>\d{1,6}|(?<=-)[a-z])$")
+_COUNTED = regex(r"^(?P<base>[A-Za-z](?:[\w.-]*?[A-Za-z_.-])?)(?P<count>\d{1,6}|(?<=-)[a-z])$")
 
 
 # A job runs on machines of one kind or two; a folder of many numbered kinds is a collection.
@@ -125,7 +126,7 @@ def _letters(counts: Iterable[str]) -> dict[str, int] | None:
     return None
 
 
-_GPU_FILE = re.compile(r"(?i)^(?P<base>.*?(?<![a-z])(?:gpu|device|npu|cuda|xpu)[-_.:]?)(?P<number>\d{1,3})$")
+_GPU_FILE = regex(r"(?i)^(?P<base>.*?(?<![a-z])(?:gpu|device|npu|cuda|xpu)[-_.:]?)(?P<number>\d{1,3})$")
 
 
 def _gpu_files(known: dict[str, Identity]) -> None:
@@ -213,7 +214,7 @@ def _from_zero(hosts: Iterable[str]) -> dict[str, int] | None:
     return None
 
 
-_RUN_TREE = re.compile(r"^(?P<run>(?:.*/)?[^/]+)/attempt_\d{1,4}/\d{1,5}/[^/]+$")
+_RUN_TREE = regex(r"^(?P<run>(?:.*/)?[^/]+)/attempt_\d{1,4}/\d{1,5}/[^/]+$")
 
 
 def _global_ranks(known: dict[str, Identity]) -> None:
@@ -264,7 +265,7 @@ def _over_runs(known: dict[str, Identity]) -> None:
             known[file] = replace(one, rank=None)
 
 
-_RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_RUN_ID = regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def _launch_of(run: str) -> str:

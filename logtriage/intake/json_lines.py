@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import Stamp, epoch_seconds, find_time
 from logtriage.model import Level
+from logtriage.regex import regex
 
 _MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
 _EXCEPTIONS = (
@@ -38,7 +38,7 @@ _STEPS = frozenset(("step", "global_step", "iteration", "iter"))
 _HOSTS_SET = frozenset(_HOSTS)
 _EXCEPTIONS_SET = frozenset(_EXCEPTIONS)
 _LIMIT = 1_000_000
-_UNESCAPED = re.compile(r"[\r\n]+")
+_UNESCAPED = regex(r"[\r\n]+")
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from logtriage.intake.levels import SYSLOG_LEVELS, level_named
 from logtriage.intake.times import Stamp
 from logtriage.model import Level
+from logtriage.regex import regex
 
 
 @dataclass(slots=True)
@@ -39,31 +40,29 @@ class Columns:
     host_labels: Set[str] = frozenset()  # `host: `
 
 
-_RANK_BRACKET = re.compile(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
-_TEE = re.compile(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
-_TEE_NUMBER = re.compile(r"\[(\d{1,5})\]: ?(?=.*\S)")
+_RANK_BRACKET = regex(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
+_TEE = regex(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
+_TEE_NUMBER = regex(r"\[(\d{1,5})\]: ?(?=.*\S)")
 # Open MPI: by job and rank, by rank alone, or with `[host:pid]` behind.
-_MPI = re.compile(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
-_SAGEMAKER = re.compile(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
+_MPI = regex(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
+_SAGEMAKER = regex(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
 # SageMaker's hosts: in exports of CloudWatch, and in the output of its local mode.
-_ALGO = re.compile(r"(?:\[(algo-\d{1,4})\]|(algo-\d{1,4})(?:-[a-z0-9]{5})?(?:[-_]1)? {1,4}\|) ?")
-_MPI_CRASH = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
-_UCX = re.compile(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
-_RAY = re.compile(
+_ALGO = regex(r"(?:\[(algo-\d{1,4})\]|(algo-\d{1,4})(?:-[a-z0-9]{5})?(?:[-_]1)? {1,4}\|) ?")
+_MPI_CRASH = regex(r"\[([A-Za-z][\w.-]{0,100}):(\d{1,9})\] (?=\*\*\*|Signal|Failing|\[ ?\d)")
+_UCX = regex(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
+_RAY = regex(
     r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
 )
 # SkyPilot's rank, set off by commas, counts nodes: only pid and address are taken.
-_SKYPILOT = re.compile(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
-_POD = re.compile(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
-_RAY_NODE = re.compile(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
-_RANK_PAREN = re.compile(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
-_SRUN = re.compile(r" {0,5}(\d{1,6}):(?: |$)")
-NCCL = re.compile(
-    r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?(?:\S{1,60} )?NCCL )"
-)
-_NCCL_LEVEL = re.compile(r"(?:\S{1,60} ){0,2}NCCL (INFO|WARN|TRACE|ABORT)")
-_PRIORITY = re.compile(r"<(\d{1,3})>")
-_FACILITY = re.compile(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
+_SKYPILOT = regex(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
+_POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
+_RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
+_RANK_PAREN = regex(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
+_SRUN = regex(r" {0,5}(\d{1,6}):(?: |$)")
+NCCL = regex(r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?(?:\S{1,60} )?NCCL )")
+_NCCL_LEVEL = regex(r"(?:\S{1,60} ){0,2}NCCL (INFO|WARN|TRACE|ABORT)")
+_PRIORITY = regex(r"<(\d{1,3})>")
+_FACILITY = regex(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
 
 
 def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:

@@ -20,26 +20,27 @@ from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
 from logtriage.model import Source, SourceRole
+from logtriage.regex import regex
 
 MOST_LINES = 6000
 _PERMISSIVE = Columns()
 
-_SRUN = re.compile(r" {0,5}(\d{1,6}):(?: +\S|$)")
-_SRUN_RANK = re.compile(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
-_TEE_NUMBER = re.compile(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
-_HOST_LABEL = re.compile(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
-_SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
+_SRUN = regex(r" {0,5}(\d{1,6}):(?: +\S|$)")
+_SRUN_RANK = regex(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
+_TEE_NUMBER = regex(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
+_HOST_LABEL = regex(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
+_SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
 # What pdsh and DeepSpeed's runner say of the hosts whose output they gather, each behind its name.
-_PDSH = re.compile(
+_PDSH = regex(
     r"(?:\bpdsh@[\w.-]{1,100}: |Running on the following workers: )([\w.-]{1,100}(?:,[\w.-]{1,100}){0,999})"
 )
-_NO_HOST = re.compile(
+_NO_HOST = regex(
     r"(?i)(?:.*(?:error|exception|warning|interrupt)|debug|info|warn|critical|fatal|error|note|usage|srun|slurmstepd"
     r"|salloc|sbatch|step|epoch|iter|iteration|loss|line|file|time|total|train|eval|step-?\d+|epoch-?\d+|wandb"
     r"|.*\.(?:py|cpp|cc|cu|h|c|sh|go|rs))$"
 )
-_RAY_WORKER = re.compile(r"\(ip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
-_COMM = re.compile(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
+_RAY_WORKER = regex(r"\(ip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
+_COMM = regex(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
 
 
 @dataclass(frozen=True, slots=True)

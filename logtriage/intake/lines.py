@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from logtriage.intake.json_lines import JsonRecord, read_json
 from logtriage.intake.labels import Columns, Head
 from logtriage.intake.layout import Layout
@@ -11,12 +9,13 @@ from logtriage.intake.prefixes import read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY, Stamp, inner_time
 from logtriage.model import Level, Line, Source
+from logtriage.regex import regex
 
 _JSON_LIMIT = 1_000_000
 _NO_COLUMNS = Columns()
 # A progress bar is not ended by a line end, so that a record of the logger can stand right behind it.
-_GLUED = re.compile(r"(?:it/s|s/it)[^\]\n]{0,200}\] ?(?=\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[rank\d|\w+: )")
-_BODY = re.compile(
+_GLUED = regex(r"(?:it/s|s/it)[^\]\n]{0,200}\] ?(?=\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[rank\d|\w+: )")
+_BODY = regex(
     r"\s|$|Traceback \(most|During handling of|The above exception|Original Traceback|[A-Za-z_][\w.]{0,150}"
     r"(?:Error|Exception|Interrupt|Exit|Warning)\b|Exception raised from|frame #\d"
 )

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logtriage.regex import regex
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -31,19 +33,17 @@ class Identity:
 
 # --- rotation --------------------------------------------------------------------------------------
 
-PACKED = re.compile(r"(?i)\.(gz|zst|zstd|xz|bz2)$")
+PACKED = regex(r"(?i)\.(gz|zst|zstd|xz|bz2)$")
 _DATE = r"(?:19|20)\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 _TIME = r"(?:[-_T.]?\d{2}(?:[-:]?\d{2}){0,2}(?:[._]\d{3,9})?)?"
 # x.log.2 (x.log.1 is newer, x.log newest), but log.17 and workerlog.3 are ranks
-_NUMBERED = re.compile(
-    r"^(?P<base>.*[^/]\.[A-Za-z]\w*|[^/]*?(?:log|syslog|messages|dmesg))\.(?P<number>\d{1,5})$"
-)
-_DATED_END = re.compile(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})$")
-_DATED_STEM = re.compile(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})(?P<suffix>\.[A-Za-z]\w*)$")
-_OLD_END = re.compile(r"^(?P<base>.*\w)[._-](?:old|prev|previous|bak)$")
-_OLD_STEM = re.compile(r"^(?P<base>.*\w)[._-](?:old|prev|previous)(?P<suffix>\.[A-Za-z]\w*)$")
+_NUMBERED = regex(r"^(?P<base>.*[^/]\.[A-Za-z]\w*|[^/]*?(?:log|syslog|messages|dmesg))\.(?P<number>\d{1,5})$")
+_DATED_END = regex(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})$")
+_DATED_STEM = regex(rf"^(?P<base>.*?\w)[-.](?P<date>{_DATE}{_TIME})(?P<suffix>\.[A-Za-z]\w*)$")
+_OLD_END = regex(r"^(?P<base>.*\w)[._-](?:old|prev|previous|bak)$")
+_OLD_STEM = regex(r"^(?P<base>.*\w)[._-](?:old|prev|previous)(?P<suffix>\.[A-Za-z]\w*)$")
 # a bare word of a stream: its number is a rank unless the file without number lies beside it
-_BARE = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)$")
+_BARE = regex(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)$")
 
 
 def _unrotated(name: str) -> tuple[str, int]:
@@ -72,29 +72,27 @@ def _moment(date: str) -> int:
 
 # --- one path --------------------------------------------------------------------------------------
 
-_RANK = re.compile(
+_RANK = regex(
     r"(?i)(?<![a-z])(?:(?:global|g|world|log|logs|train|trainer|stdout|stderr|output)[-_.]?)?"
     r"(?:rank|process|proc|task|workerlog|driver_log)"
     r"[-_.:=\[]?(?:id[-_.]?)?(?P<number>\d{1,6})(?![0-9a-z])"
 )
-_LOCAL = re.compile(
-    r"(?i)(?<![a-z])(?:local[-_.]?rank|local[-_.]?process|lrank)[-_.:]?(?P<number>\d{1,4})(?!\d)"
-)
-NODE_RANK = re.compile(
+_LOCAL = regex(r"(?i)(?<![a-z])(?:local[-_.]?rank|local[-_.]?process|lrank)[-_.:]?(?P<number>\d{1,4})(?!\d)")
+NODE_RANK = regex(
     r"(?i)(?<![a-z])(?:node|machine|group|host)[-_.]?(?:rank|index|idx|id)[-_.:]?(?P<number>\d{1,5})(?!\d)"
 )
-_BARE_WORKER = re.compile(r"(?i)^(?:worker[-_.]?|w)(?P<number>\d{1,6})$")
-BARE_NUMBER = re.compile(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)\.(?P<number>\d{1,6})$")
-_ATTEMPT = re.compile(r"(?i)(?<![a-z])(?:attempt|restart|retry)[-_.]?(?P<number>\d{1,4})(?!\d)")
-_STREAM = re.compile(r"(?i)(?<![a-z])(?P<stream>stdout|stderr)(?![a-z])")
+_BARE_WORKER = regex(r"(?i)^(?:worker[-_.]?|w)(?P<number>\d{1,6})$")
+BARE_NUMBER = regex(r"(?i)^(?:log|out|err|stdout|stderr|output|workerlog|rank)\.(?P<number>\d{1,6})$")
+_ATTEMPT = regex(r"(?i)(?<![a-z])(?:attempt|restart|retry)[-_.]?(?P<number>\d{1,4})(?!\d)")
+_STREAM = regex(r"(?i)(?<![a-z])(?P<stream>stdout|stderr)(?![a-z])")
 
-_SUBMITIT = re.compile(r"^\d+(?:_\d+)?_(?P<task>\d{1,5})_log\.(?P<end>out|err)$")
-_RAY_WORKER = re.compile(r"^worker-[0-9a-f]{20,}-[0-9a-f]{6,}-\d+\.(?P<end>out|err)$")
-SLURM_TASK = re.compile(r"^(?:.*-)?\d{3,}-(?P<node>\d{1,4})-(?P<task>\d{1,5})\.(?:out|err|log|txt)$")
-_SLURM_HOST = re.compile(
+_SUBMITIT = regex(r"^\d+(?:_\d+)?_(?P<task>\d{1,5})_log\.(?P<end>out|err)$")
+_RAY_WORKER = regex(r"^worker-[0-9a-f]{20,}-[0-9a-f]{6,}-\d+\.(?P<end>out|err)$")
+SLURM_TASK = regex(r"^(?:.*-)?\d{3,}-(?P<node>\d{1,4})-(?P<task>\d{1,5})\.(?:out|err|log|txt)$")
+_SLURM_HOST = regex(
     r"^(?:.*[-_])?\d{3,}[-_.](?P<host>[A-Za-z][\w-]*?\d+)(?:[-_.](?P<task>\d{1,5}))?\.(?:out|err|log|txt)$"
 )
-_POD_FOLDER = re.compile(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f-]{3,}$")
+_POD_FOLDER = regex(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f-]{3,}$")
 
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
@@ -104,10 +102,10 @@ _MACHINE_LOG = (
     r"|dcgmi|dcgm|ibstat|ibstatus|ipmi(?:tool)?(?:[-_](?:sel|sdr|sensors?))?|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
     r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|journal[-_]kernel|mce|mcelog|edac|ethtool|meminfo|ulimit|rdma|ibv_devinfo"
 )
-_MACHINE_FIRST = re.compile(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")
-_MACHINE_LAST = re.compile(rf"(?i)^(?P<host>.+)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
-_MACHINE_FILE = re.compile(rf"(?i)^(?:{_MACHINE_LOG})(?:[-_.][a-z0-9]+)*$")
-LOG_WORD = re.compile(
+_MACHINE_FIRST = regex(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")
+_MACHINE_LAST = regex(rf"(?i)^(?P<host>.+)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
+_MACHINE_FILE = regex(rf"(?i)^(?:{_MACHINE_LOG})(?:[-_.][a-z0-9]+)*$")
+LOG_WORD = regex(
     r"(?i)^(?:(?:logs?|stdout|stderr|out|err|train|trainer|output|console)[-_.])?(?P<host>.+?)"
     r"(?:[-_.](?:logs?|stdout|stderr|out|err|train|trainer|output|console))?$"
 )
@@ -115,30 +113,28 @@ _HOST_WORD = (
     r"(?:compute|gpu|cpu|worker|login)?[-_]?(?:node|host|machine|server|instance|vm|hgx|dgx|nid|algo)"
     r"[-_]?(?:\d{1,6}|[a-z]|[a-z]{0,3}\d{1,4})"
 )
-_HOST_NAME = re.compile(rf"(?i)^(?:{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})$")
-_HOST_PART = re.compile(
+_HOST_NAME = regex(rf"(?i)^(?:{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})$")
+_HOST_PART = regex(
     rf"(?i)(?<![a-z0-9])(?P<host>(?:[a-z][a-z0-9]*-)*{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})"
     r"(?=-\d{9,}(?!\d)|(?![a-z0-9-]))"  # behind it may stand the second at which it started
 )
-POD = re.compile(
+POD = regex(
     r"^(?P<base>[a-z0-9][a-z0-9.-]*-(?P<role>worker|launcher|master|chief|head|ps|driver|executor|w|replica|node|trainer))"
     r"(?:-(?P<number>\d{1,5}))?(?P<hash>-[bcdfghjklmnpqrstvwxz2456789]{5})?$"
 )
 # name-template hash-random end, of a Deployment; Kubernetes draws random ends from letters without vowels
-_REPLICA_POD = re.compile(
+_REPLICA_POD = regex(
     r"^[a-z0-9][a-z0-9.-]*-[bcdf0-9]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$"
     r"|^[a-z0-9][a-z0-9.-]*-(?:worker|head)(?:-?group)?-[a-z-]*[bcdfghjklmnpqrstvwxz2456789]{5}$"
 )
-INDEXED_POD = re.compile(
-    r"^(?P<base>[a-z0-9][a-z0-9.-]*?)-(?P<number>\d{1,5})-[bcdfghjklmnpqrstvwxz2456789]{5}$"
-)
-_FQDN = re.compile(r"(?i)^[a-z][a-z0-9-]*\d[a-z0-9-]*(?:\.[a-z0-9-]+){2,}$")
-_FOLDER_WORD = re.compile(
+INDEXED_POD = regex(r"^(?P<base>[a-z0-9][a-z0-9.-]*?)-(?P<number>\d{1,5})-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+_FQDN = regex(r"(?i)^[a-z][a-z0-9-]*\d[a-z0-9-]*(?:\.[a-z0-9-]+){2,}$")
+_FOLDER_WORD = regex(
     r"(?i)^(?:logs?|var|kern(?:el)?|dmesg|syslog|system|hosts?|nodes?|ranks?|workers?|out(?:put)?s?|results?|runs?"
     r"|tmp|data|home|root|opt|std(?:out|err)|ray|slurm|hardware|metrics|artifacts?)$"
 )
 # What a number behind these words counts is no rank and no machine.
-OTHER_WORD = re.compile(
+OTHER_WORD = regex(
     r"(?i)(?:^|[-_.])(?:run|job|fold|v|ver|version|exp|experiment|seed|trial|epoch|step|iter|ckpt|checkpoint|part|stage"
     r"|phase|pp|tp|dp|cp|ep|sp|test|model|slurm|attempt|restart|retry|try|take|session|shard|split|chunk|batch|cfg|config"
     r"|rank|process|proc|task|scontrol-show-job|jobcomp|jobid|train|eval|val|sweep|array|id|pid|log|logs|day|week|gen|round|layer|file)$"
@@ -168,7 +164,7 @@ def identify(file: str) -> Identity:
     )
 
 
-_BEFORE_ADDRESS = re.compile(r"(?i)^(?:node|host|machine|worker|server)[-_](\d{1,3}(?:\.\d{1,3}){3})$")
+_BEFORE_ADDRESS = regex(r"(?i)^(?:node|host|machine|worker|server)[-_](\d{1,3}(?:\.\d{1,3}){3})$")
 
 
 @dataclass(slots=True)
@@ -224,7 +220,7 @@ def _from_folders(folders: Sequence[str], base: str, facts: _Facts) -> None:
                 facts.on_host(found["host"])
 
 
-_RANKS_FOLDER = re.compile(r"(?i)^(?:(?:all|log|logs|by|per)[-_])?(?:ranks?|procs?|processes|tasks)$")
+_RANKS_FOLDER = regex(r"(?i)^(?:(?:all|log|logs|by|per)[-_])?(?:ranks?|procs?|processes|tasks)$")
 
 
 def _from_numbers(text: str, facts: _Facts) -> None:
@@ -277,10 +273,10 @@ def _from_name(base: str, facts: _Facts, folders: Sequence[str]) -> None:
             facts.rank = int(found["task"])
 
 
-_MANY = re.compile(r"(?i)^(?:nodes|hosts|machines|servers)$")  # all_nodes.log is of no one machine
+_MANY = regex(r"(?i)^(?:nodes|hosts|machines|servers)$")  # all_nodes.log is of no one machine
 
 
-_ADDRESS = re.compile(r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)")
+_ADDRESS = regex(r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)")
 
 
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
@@ -314,7 +310,7 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     return found["host"] if found and not _MANY.match(found["host"]) else None
 
 
-_NO_HOST = re.compile(rf"{OTHER_WORD.pattern}|(?:^|[-_.])(?:{_MACHINE_LOG})$")
+_NO_HOST = regex(rf"{OTHER_WORD.pattern}|(?:^|[-_.])(?:{_MACHINE_LOG})$")
 
 
 def _looks_like_host(text: str) -> bool:

@@ -12,6 +12,7 @@ import re2
 
 from logtriage.intake.frames import Part
 from logtriage.model import Line
+from logtriage.regex import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Block:
     blanks: int = 0  # blank lines in a row that a block may hold
 
 
-_CPP_BODY = re.compile(
+_CPP_BODY = regex(
     r"\s*(?:frame #\d+|#\d+:? |@ +0x|PC: @|what\(\):|\*\*\* |=== |={4,}|\d{1,3} +(?:0x)?[0-9a-f]{4,} "
     r"|\d{1,3}: 0x"
     r"|\[ ?\d+\] |Signal(?::| code:)|Failing at address|File \"<unknown>\"|Exception raised from"
@@ -37,17 +38,17 @@ _CPP_BODY = re.compile(
     r"|libc\+\+abi|Aborted"
     r"|in function|\[address )"
 )
-_FAULT_BODY = re.compile(
+_FAULT_BODY = regex(
     r"\s*(?:Current thread|Thread 0x|File \"|<no Python frame>|\.\.\.|Extension modules"
     r"|Python runtime state"
     r"|Current thread's C stack|Binary file |<cannot get|Garbage-collecting|Cannot show)"
 )
-_JAVA_BODY = re.compile(r"\s+(?:at [\w.$<>/@]+\(|\.{3} \d+ more|- locked|Suppressed:)|Caused by: ")
-_GO_BODY = re.compile(
+_JAVA_BODY = regex(r"\s+(?:at [\w.$<>/@]+\(|\.{3} \d+ more|- locked|Suppressed:)|Caused by: ")
+_GO_BODY = regex(
     r"goroutine \d+|\t|created by |exit status|\[signal|[\w./*()-]{3,200}\(.{0,300}\)$|main\."
     r"|runtime\.|rax |r\w\w? +0x"
 )
-_KERNEL_BODY = re.compile(
+_KERNEL_BODY = regex(
     r"\s*(?:Call Trace|</?(?:TASK|IRQ|NMI)>|\??\s*[\w.]+\+0x|RIP: |RSP: |Code: |R[A-Z0-9]{2}: |CPU: "
     r"|Hardware name"
     r"|Modules linked|Workqueue: |FS: |CS: |CR\d: |PKRU|DR\d: |EFLAGS|ORIG_RAX|---\[ end"
@@ -116,7 +117,7 @@ _ANY = re2.compile(
 
 
 # How the kernel's lines begin, in all the ways that they are printed.
-_KERNEL_LINE = re.compile(
+_KERNEL_LINE = regex(
     r"\[ *\d{1,9}\.\d{4,9}\]|kernel:|^kern +:|^<\d{1,3}>|^\d{1,3},\d+,\d+,"
     r"|\[\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}\]"
 )

@@ -7,60 +7,57 @@ another rank as often as of the writer.
 
 from __future__ import annotations
 
-import re
-
 from logtriage.intake.labels import NCCL, Columns, Head, read_labels, read_nccl
 from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import inner_time, time_at
+from logtriage.regex import regex
 
 _WORDS = "DEBUG|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|SEVERE|TRACE|Info|Warning|Error"
-_LOWER_LEVEL = re.compile(r"\]? (error|fatal|warning|info|debug)\d?: ")
-_COMPOSER = re.compile(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
-_CRI = re.compile(r" std(?:out|err) [FP] ?")
-_GLOG_END = re.compile(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
-_C10 = re.compile(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
-_PG = re.compile(
+_LOWER_LEVEL = regex(r"\]? (error|fatal|warning|info|debug)\d?: ")
+_COMPOSER = regex(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
+_CRI = regex(r" std(?:out|err) [FP] ?")
+_GLOG_END = regex(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
+_C10 = regex(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
+_PG = regex(
     r"\[(?:PG (?:ID )?0\b[^\]\[]{0,200}? |PG [^\]\[]{0,200}?default_pg[^\]\[]{0,60}? )?Rank (\d{1,6})\]"
 )
-_GROUP = re.compile(r"\[(?:PG [^\]\[]{0,200}?)\]")
-_LOCATION = re.compile(r"[\w./<>-]{1,200}:\d+\] ?")
-_RAY_END = re.compile(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
-_TF_END = re.compile(r":? ([IWEF]) (?=\S{1,200}:\d+\])")
+_GROUP = regex(r"\[(?:PG [^\]\[]{0,200}?)\]")
+_LOCATION = regex(r"[\w./<>-]{1,200}:\d+\] ?")
+_RAY_END = regex(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
+_TF_END = regex(r":? ([IWEF]) (?=\S{1,200}:\d+\])")
 # Determined's trial logs: `[time] container [rank=3] || …`; its master's lines have spaces before the bars.
-_DETERMINED = re.compile(r"\]? {1,12}(?:[0-9a-f]{8} (?:\[rank=(\d{1,6})\] )?)? {0,12}\|\|(?= )")
-_NEMO = re.compile(r"\[NeMo ([IWEDC]) (?=\d)")
-_SYSLOG_HOST = re.compile(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
-_PROGRAM_PID = re.compile(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
-_KERNEL = re.compile(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
-_CALLER = re.compile(r"\[ *[TC]\d{1,9}\] ?")
-_LEVEL_AHEAD = re.compile(
+_DETERMINED = regex(r"\]? {1,12}(?:[0-9a-f]{8} (?:\[rank=(\d{1,6})\] )?)? {0,12}\|\|(?= )")
+_NEMO = regex(r"\[NeMo ([IWEDC]) (?=\d)")
+_SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
+_PROGRAM_PID = regex(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
+_KERNEL = regex(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
+_CALLER = regex(r"\[ *[TC]\d{1,9}\] ?")
+_LEVEL_AHEAD = regex(
     r"[ \t]{0,12}[\[|(<-]?[ \t]{0,12}(" + _WORDS + r"|(?<=\[)(?:info|notice|warn|warning|error|debug"
     r"|critical|fatal))(?=[\s\]|,:)>-]|$)"
 )
-_LEVEL_NEAR = re.compile(r"(?:(?<=[\s\[|,(<:-]))(" + _WORDS.split("|Info")[0] + r")(?=[\s\]|,:)>-]|$)")
-_LEVEL_END = re.compile(r"[\])>|,:]{0,4}[ \t]{0,20}(?:[-|:>]{1,2}[ \t]{1,20})?")
-_RANK_NEXT = re.compile(
+_LEVEL_NEAR = regex(r"(?:(?<=[\s\[|,(<:-]))(" + _WORDS.split("|Info")[0] + r")(?=[\s\]|,:)>-]|$)")
+_LEVEL_END = regex(r"[\])>|,:]{0,4}[ \t]{0,20}(?:[-|:>]{1,2}[ \t]{1,20})?")
+_RANK_NEXT = regex(
     r"[\s|,:-]{0,4}(?:\[(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:/\d{1,6}|-restart\d+)?\]"
     r"|\((?i:rank)[ _:=-]{0,2}(\d{1,6})\)"
     r"|(?<=\| )(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)|\|(?i:rank)[ _:=-]{0,2}(\d{1,6}) *(?=\|)"
     r"|rank=(\d{1,6})(?=[\s,|;\]])|RANK[ =:](\d{1,6})(?=[\s:|,\]])|(?i:rank)[ _:=-]{0,2}(\d{1,6})(?= - ))"
     r"[\s|:,-]{0,4}"
 )
-RANK_WORD = re.compile(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
-_RANK_WORDS = re.compile(r"(?i:rank)[ _=]{0,2}(\d{1,6})")
-RANK_NAME = re.compile(r"(\d{1,5}):([\w<>.]{1,100}:\d+ - )")
-_LOGGER_BRACKETS = re.compile(r"(?:\[[^\[\]\n]{1,100}\] ?){1,2}(?=\[(?i:rank)[ _:=-]{0,2}\d)")
-_NAME = re.compile(r"\[[A-Za-z][^\[\]\n]{0,60}\] (?=[\d\[])")
-_SUBMITIT = re.compile(r"submitit ([A-Z]{4,8}) \((?=\d)")
-_SUBMITIT_JOB = re.compile(
-    r"JobEnvironment\(.{0,100}?hostname=([\w.-]{1,100}),.{0,200}?\bglobal_rank=(\d{1,6})"
-)
-_RICH = re.compile(r" {9,24}(DEBUG|INFO|WARNING|ERROR|CRITICAL) {1,5}(?=\S)")
-_LOGFMT = re.compile(r"(?:time|ts|level|t|lvl)=")
-_LOGFMT_LEVEL = re.compile(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
-_LOGFMT_RANK = re.compile(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
-_LOGFMT_HOST = re.compile(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
-_SEPARATOR = re.compile(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S))?")
+RANK_WORD = regex(r"(?i:rank)[ _:=-]{0,2}(\d{1,6})(?:\]|:|,| -)?(?: |$)")
+_RANK_WORDS = regex(r"(?i:rank)[ _=]{0,2}(\d{1,6})")
+RANK_NAME = regex(r"(\d{1,5}):([\w<>.]{1,100}:\d+ - )")
+_LOGGER_BRACKETS = regex(r"(?:\[[^\[\]\n]{1,100}\] ?){1,2}(?=\[(?i:rank)[ _:=-]{0,2}\d)")
+_NAME = regex(r"\[[A-Za-z][^\[\]\n]{0,60}\] (?=[\d\[])")
+_SUBMITIT = regex(r"submitit ([A-Z]{4,8}) \((?=\d)")
+_SUBMITIT_JOB = regex(r"JobEnvironment\(.{0,100}?hostname=([\w.-]{1,100}),.{0,200}?\bglobal_rank=(\d{1,6})")
+_RICH = regex(r" {9,24}(DEBUG|INFO|WARNING|ERROR|CRITICAL) {1,5}(?=\S)")
+_LOGFMT = regex(r"(?:time|ts|level|t|lvl)=")
+_LOGFMT_LEVEL = regex(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
+_LOGFMT_RANK = regex(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
+_LOGFMT_HOST = regex(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
+_SEPARATOR = regex(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S))?")
 
 
 def read_head(text: str, columns: Columns, year: int | None = None) -> Head:

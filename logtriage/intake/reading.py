@@ -19,6 +19,7 @@ from logtriage.intake.layout import MOST_LINES, Layout, completed, learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import StreamFault, read_ranges
 from logtriage.model import Line, Source
+from logtriage.regex import regex
 
 WHOLE_BYTES = 512 << 10  # a file up to this size is read whole
 HEAD_BYTES = 48 << 10
@@ -110,8 +111,8 @@ def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line
 
 
 # `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`.
-_YEAR = re.compile(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
-_WORDED_YEAR = re.compile(
+_YEAR = regex(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
+_WORDED_YEAR = regex(
     rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?(20[0-4]\d)(?= [0-2]\d:|\r?$)",
     re.MULTILINE,
 )

@@ -12,6 +12,7 @@ import re
 from logtriage.intake.identity import identify
 from logtriage.intake.tables import delimited_role, json_role, number_role, settings_role
 from logtriage.model import SourceRole
+from logtriage.regex import regex
 
 # Lines looked at (first, spread over the middle, last) and how much of each: 5,000 files are sniffed at once.
 _FIRST, _MIDDLE, _LAST = 30, 20, 20
@@ -88,7 +89,7 @@ def _role_of_lines(file: str, sample: bytes) -> SourceRole | None:
 
 
 # What only a running program says: a time or a level at the start, a step, an exception.
-_SPEECH = re.compile(
+_SPEECH = regex(
     r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d|\d\d:\d\d:\d\d)"
     r"|(?<![=\w])(?:INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|DEBUG)\b|^\s*Traceback |^\s+File \".*\", line \d"
     r"|^\S*(?:Error|Exception)\b|(?i:\b(?:loss|epoch|iter|iteration|step)\b[ =:\[]*\d)|it/s\b|s/it\b"
@@ -105,7 +106,7 @@ def _share(pattern: re.Pattern[str], lines: list[str]) -> float:
 
 # --- kernel and other logs of a machine ------------------------------------------------------------
 
-_KERNEL_LINE = re.compile(
+_KERNEL_LINE = regex(
     r"^(?:<\d+>)?\[\s*\d{1,9}\.\d{4,6}\](?:\[ ?[TC]\d+\])? \S"  # dmesg
     r"|^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "  # dmesg -T
     r"|^\d+,\d+,\d+,[-c+];"  # /dev/kmsg
@@ -113,12 +114,12 @@ _KERNEL_LINE = re.compile(
     r"|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d "  # dmesg --time-format iso
     r"|^Panic#\d+ Part\d+|^<\d+>\["  # pstore
 )
-_SYSLOG_LINE = re.compile(
+_SYSLOG_LINE = regex(
     r"^(?:<\d+>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)) (?P<host>\S+) (?P<program>[\w./@-]+)"
     r"(?:\[\d+\])?: "
 )
-_KERNEL_WORD = re.compile(
+_KERNEL_WORD = regex(
     r"NVRM|Xid|nvidia|systemd|audit|veth|docker|IPv6|eth\d|mlx5|perf: |workqueue|oom|Out of memory|segfault"
     r"|EXT4|XFS|nfs|NFS|Lustre|pci|PCI|usb|CPU|Call Trace|memfd|device |EDAC|mce|MCE|ACPI|Linux version"
     r"|kernel"
@@ -162,13 +163,13 @@ def _host_role(lines: list[str], file: str) -> SourceRole | None:
 
 # --- schedulers ------------------------------------------------------------------------------------
 
-_SLURM_RECORD = re.compile(r"^JobId=\d+ |^NodeName=\S+ |^PartitionName=\S+|^ReservationName=\S+")
-_SLURM_TABLE = re.compile(
+_SLURM_RECORD = regex(r"^JobId=\d+ |^NodeName=\S+ |^PartitionName=\S+|^ReservationName=\S+")
+_SLURM_TABLE = regex(
     r"^\s*(?:JobID(?:Raw)?|JOBID|PARTITION|NODELIST|USER|Cluster|HOSTNAMES)(?:\s*\||\s{1,})"
     r"(?:.*\b)?(?:JobName|STATE|State|PARTITION|AVAIL|NODES|ST|REASON|ExitCode|Elapsed|Start)\b"
     r"|^\s*Job ID: \d+|^Job Id: \d+|^Job <\d+>|^qstat |^REASON +USER +TIMESTAMP"
 )
-_SLURM_DAEMON = re.compile(
+_SLURM_DAEMON = regex(
     r"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] "
     r"(?:\[\d+\.\w+\] )?(?:sched[:/]|backfill|_?slurm|error: |debug\d?: |_job|job_|Job|Killing |requeue"
     r"|Requeue|Resending"
@@ -176,7 +177,7 @@ _SLURM_DAEMON = re.compile(
     r"|Time limit|done with"
     r"|preempted|_sync|validate|Time|Warning|Message|[Ee]pilog|Could not launch)"
 )
-_CONDOR = re.compile(r"^\d{3} \(\d+\.\d+\.\d+\) \d")
+_CONDOR = regex(r"^\d{3} \(\d+\.\d+\.\d+\) \d")
 
 
 def _scheduler_role(lines: list[str], spoken: float) -> SourceRole | None:
@@ -189,20 +190,20 @@ def _scheduler_role(lines: list[str], spoken: float) -> SourceRole | None:
 
 # --- Kubernetes ------------------------------------------------------------------------------------
 
-_KUBE_TABLE = re.compile(
+_KUBE_TABLE = regex(
     r"^(?:NAMESPACE\s+)?(?:LAST SEEN|LASTSEEN)\s+|^(?:NAMESPACE\s+)?NAME\s+(?:READY|STATUS|STATE|PHASE"
     r"|COMPLETIONS)\b"
     r"|^(?:FIRSTSEEN|COUNT)\s+.*\bREASON\b|^TIME\s+(?:NAMESPACE\s+)?TYPE\s+REASON\b"
 )
-_KUBE_FIELD = re.compile(
+_KUBE_FIELD = regex(
     r"^(?:apiVersion|kind|metadata|status|spec|items|involvedObject): ?\S*$"
     r"|^\s*-? *(?:apiVersion: \S+$|kind: [A-Z][A-Za-z]+$|lastTransitionTime:|containerStatuses:|conditions:"
     r"|terminationGracePeriodSeconds:)"
 )
-_KUBE_DESCRIBED = re.compile(
+_KUBE_DESCRIBED = regex(
     r"^(?:Name|Namespace|Node|Roles|Labels|Annotations|Containers|Conditions|Events|Taints):(?:\s|$)"
 )
-_KUBE_EVENT = re.compile(
+_KUBE_EVENT = regex(
     r"^(?:\S+\s+)?\d+[smhd]\S*\s+(?:\(x\d+ over \S+\)\s+)?(?:Normal|Warning)\s+[A-Z]\w+\s+\S+"
     r"|^\s+(?:Normal|Warning)\s+[A-Z]\w+\s+(?:\d+[smhd]|<unknown>)"
 )
@@ -221,7 +222,7 @@ def _kubernetes_role(lines: list[str]) -> SourceRole | None:
 
 # --- the state of a machine ------------------------------------------------------------------------
 
-_STATE_START = re.compile(
+_STATE_START = regex(
     r"\| NVIDIA-SMI |^=+NVSMI LOG=+|^Unable to determine the device handle|^No devices were found"
     r"|^NVIDIA-SMI has failed|^Failed to initialize NVML|^GPU \d+: .* \(UUID: |^\s+GPU0\t"
     r"|^Filesystem +(?:Type +)?(?:Size|1K-blocks|1M-blocks|Inodes)|^ +total +used +free"
@@ -239,7 +240,7 @@ _STATE_START = re.compile(
     r"|^nvidia-fabricmanager|^[\w /#.-]+\| +(?:[\d.]+|0x[\da-f]+|na) +\| "
 )
 # A person's note of what was run: "$ df -h", "root@n1:~# nvidia-smi", "# ipmitool sel elist".
-_COMMAND = re.compile(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")
+_COMMAND = regex(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")
 _STATE_COMMANDS = frozenset(
     [
         "nvidia-smi",
@@ -295,8 +296,8 @@ _STATE_COMMANDS = frozenset(
         "date",
     ]
 )
-_BOX = re.compile(r"^\s*(?:[|+]|=+$|-+$)")
-_FABRIC = re.compile(r"^\[[A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d\] \[\w+ *\] \[tid \d+\] ")
+_BOX = regex(r"^\s*(?:[|+]|=+$|-+$)")
+_FABRIC = regex(r"^\[[A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d\] \[\w+ *\] \[tid \d+\] ")
 
 
 def _fabric_role(lines: list[str]) -> SourceRole | None:
@@ -320,7 +321,7 @@ def _machine_role(lines: list[str]) -> SourceRole | None:
 
 # --- launchers -------------------------------------------------------------------------------------
 
-_AGENT = re.compile(
+_AGENT = regex(
     r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|torch\.distributed\.elastic"
     r"|\[launch(?:er)?\.py:|\[runner\.py:"
     r"|multinode_runner\.py|Setting OMP_NUM_THREADS|^\*{20,}|ChildFailedError|^Root Cause|^Failures:"
@@ -331,17 +332,17 @@ _AGENT = re.compile(
     r"|launch(?:er)?/api\.py"
     r"|accelerate[/.]commands[/.]launch|bin/(?:torchrun|accelerate|deepspeed)|^frame #\d+:"
 )
-_AGENT_ITSELF = re.compile(
+_AGENT_ITSELF = regex(
     r"torch[/.]distributed[/.](?:run|launch|elastic|launcher)|\[launch(?:er)?\.py:|\[runner\.py:"
     r"|multinode_runner"
     r"|ChildFailedError|bin/(?:torchrun|accelerate|deepspeed)"
 )
 _LAUNCHER_WORDS = ("torch", "launch", "runner.py", "socket.cpp", "(raylet)", "(gcs_server)")
-_SUPERVISOR = re.compile(r"\((?:raylet|gcs_server|autoscaler|dashboard|monitor)\)")
-_TRACE_LINE = re.compile(
+_SUPERVISOR = regex(r"\((?:raylet|gcs_server|autoscaler|dashboard|monitor)\)")
+_TRACE_LINE = regex(
     r'^Traceback |^\s+File "|^\s{4,}\S|^\s+\^+|^\s+[~^]+$|^During handling|^The above exception'
 )
-_AGENT_FRAME = re.compile(r"distributed[/.](?:run|elastic|launcher)|bin/(?:torchrun|accelerate|deepspeed)")
+_AGENT_FRAME = regex(r"distributed[/.](?:run|elastic|launcher)|bin/(?:torchrun|accelerate|deepspeed)")
 
 
 def _launcher_role(lines: list[str], file: str) -> SourceRole | None:

@@ -10,19 +10,18 @@ import re
 from collections.abc import Sequence
 
 from logtriage.model import SourceRole
+from logtriage.regex import regex
 
 # --- numbers ---------------------------------------------------------------------------------------
 
-_POLLED = re.compile(
-    r"^# ?(?:gpu|Idx|Entity|GPU|Date)\b|^#Entity|^# (?:HELP|TYPE) \w+|^Linux .* \(\d+ CPU\)$"
-)
-_NUMBER = re.compile(
+_POLLED = regex(r"^# ?(?:gpu|Idx|Entity|GPU|Date)\b|^#Entity|^# (?:HELP|TYPE) \w+|^Linux .* \(\d+ CPU\)$")
+_NUMBER = regex(
     r"^[-+\[(]?(?:\d[\d.,:/eE+-]*|nan|inf|N/A|-|\d{4}-\d\d-\d\dT[\d:.,+-]*)"
     r"(?:Z|%|[KMGTP]?i?B?|ms|s|W|C|MHz)?[\])]?$",
     re.IGNORECASE,
 )
-_UNIT = re.compile(r"^(?:%|[KMGT]?i?B(?:/s)?|W|C|[KMG]?Hz|[mun]?s|degC|pct)$")
-_SAMPLE_LINE = re.compile(r"^[A-Za-z_:][\w:]*(?:\{[^}]*\})? [-+]?(?:\d[\d.eE+-]*|NaN|Inf)(?: \d+)?$")
+_UNIT = regex(r"^(?:%|[KMGT]?i?B(?:/s)?|W|C|[KMG]?Hz|[mun]?s|degC|pct)$")
+_SAMPLE_LINE = regex(r"^[A-Za-z_:][\w:]*(?:\{[^}]*\})? [-+]?(?:\d[\d.eE+-]*|NaN|Inf)(?: \d+)?$")
 
 
 def number_role(lines: list[str]) -> SourceRole | None:
@@ -85,11 +84,11 @@ _SETTING = (
     re.compile(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
     re.compile(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|#)\b|^\s*\w+ = "),
 )
-_COLLECTED = re.compile(
+_COLLECTED = regex(
     r"^Collecting environment information|^PyTorch version: |^DeepSpeed C\+\+/CUDA extension|^JIT compiled"
 )
-_RAISED = re.compile(r"^\s*(?:[\w.]*(?:Error|Exception)(?::|$)|Traceback \()")
-_TROUBLE = re.compile(
+_RAISED = regex(r"^\s*(?:[\w.]*(?:Error|Exception)(?::|$)|Traceback \()")
+_TROUBLE = regex(
     r"(?i)\b\w*(?:error|exception|traceback|fatal|killed|aborted|failed|failure|denied|refused|segmentation)\b"
 )
 
@@ -122,14 +121,14 @@ def _all_settings(lines: list[str], kinds: Sequence[re.Pattern[str]]) -> bool:
 # --- JSON ------------------------------------------------------------------------------------------
 
 # Values are strings or objects: the vocabulary of a tokenizer has such keys with numbers.
-_SPOKEN_KEY = re.compile(
+_SPOKEN_KEY = regex(
     r'"(?:message|msg|log|text|exception|exc_info|traceback|py_callstack|stack_?trace|severity|level(?:name)?'
     r'|event|error)"\s*:\s*["{]'
 )
 
 
-_STEP_KEY = re.compile(r'"(?:(?:global_?|train_?)?step|iter(?:ation)?|it)"\s*:\s*\d')
-_OF_TRAINING = re.compile(
+_STEP_KEY = regex(r'"(?:(?:global_?|train_?)?step|iter(?:ation)?|it)"\s*:\s*\d')
+_OF_TRAINING = regex(
     r'"(?:(?:global_|world_)?rank|(?:step|iter|batch|data|comm|compute|forward|fwd|fwd_bwd)_(?:time|wait|s|ms|sec))"\s*:\s*\d'
 )
 
@@ -178,7 +177,7 @@ def _says_more(text: str) -> bool:
 
 
 # Also behind a rank's label, which begins like a list.
-_TRACED = re.compile(r"(?:\[[\w-]{1,20}\]: ?)?Traceback \(most recent call last\)")
+_TRACED = regex(r"(?:\[[\w-]{1,20}\]: ?)?Traceback \(most recent call last\)")
 
 
 def _is_document(text: str, records: int) -> bool:

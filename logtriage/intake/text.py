@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from logtriage.regex import regex
 
 HEAD_BYTES = 48 * 1024
 TAIL_BYTES = 16 * 1024
 _LIMIT = HEAD_BYTES + TAIL_BYTES
 
 # Also as rsyslog writes an escape character (#033) and as some terminals show it (^[).
-_ESCAPES = re.compile(
+_ESCAPES = regex(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
     r"|(?:#033|\^\[)\[[0-9;]*[mK]|[\x00\x08\x1b]"
 )

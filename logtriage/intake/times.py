@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from logtriage.regex import regex
+
 UNKNOWN_YEAR = 1972
 DAY = 86_400.0
 
@@ -50,31 +52,31 @@ _ZONE = r"(Z\b|[+-]\d\d:?\d\d(?!\d)| ?(?:UTC|GMT)\b| [+-]\d{4}(?!\d))?"
 _MONTH = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? +)?"
 
-_ISO = re.compile(
+_ISO = regex(
     r"(\d{4})([-/.])(\d\d?)\2(\d\d?)[T _-]{1,2}(\d\d?)[:.](\d\d)(?:[:.](\d\d)(?:[.,:](\d{1,9}))?)?" + _ZONE
 )
-_US = re.compile(
+_US = regex(
     r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)[ ,T_-]{1,3}(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?([AaPp])[Mm]\b)?"
 )
-_DAY_MONTH = re.compile(_WEEKDAY + r"(\d\d?)[ /-]" + _MONTH + r"[ /-](\d{4})[: ,]{1,2}" + _CLOCK + _ZONE)
-_NUMERIC_DAY = re.compile(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
-_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
-_EPOCH = re.compile(r"(\d{9,10}\.\d{1,9}|1\d{12})(?![\w.])")
-_TIME = re.compile(_CLOCK + r"(?![\d:<])(?! ?<)")
+_DAY_MONTH = regex(_WEEKDAY + r"(\d\d?)[ /-]" + _MONTH + r"[ /-](\d{4})[: ,]{1,2}" + _CLOCK + _ZONE)
+_NUMERIC_DAY = regex(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
+_COMPACT = regex(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
+_EPOCH = regex(r"(\d{9,10}\.\d{1,9}|1\d{12})(?![\w.])")
+_TIME = regex(_CLOCK + r"(?![\d:<])(?! ?<)")
 # What absl writes before it is set up: the seconds since 1970 in the place of the seconds.
-_EARLY_ABSL = re.compile(r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})")
-_GLOG = re.compile(r"[IWEFDVC](\d{8}|\d{3,4}) +" + _CLOCK)
-_SYSLOG = re.compile(
+_EARLY_ABSL = regex(r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})")
+_GLOG = regex(r"[IWEFDVC](\d{8}|\d{3,4}) +" + _CLOCK)
+_SYSLOG = regex(
     _WEEKDAY
     + _MONTH
     + r" +(\d{1,2}),?(?: +(\d{4}),?)? +(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?([AaPp])[Mm]\b)?"
     + r"(?:(?: +([A-Z]{3,4}))? +((?:19|20)\d\d)(?![\d:.]))?"
 )
-_UPTIME = re.compile(r"\[ *(\d{1,9}\.\d{4,9})\]")
-_KMSG = re.compile(r"\d{1,3},\d{1,12},(\d{1,16}),[-+c](?:,[^;\n]{0,100})?;")
+_UPTIME = regex(r"\[ *(\d{1,9}\.\d{4,9})\]")
+_KMSG = regex(r"\d{1,3},\d{1,12},(\d{1,16}),[-+c](?:,[^;\n]{0,100})?;")
 
-_CORE = re.compile(r"\d[:.]\d\d[:.]\d\d")
-_DATED = re.compile(
+_CORE = regex(r"\d[:.]\d\d[:.]\d\d")
+_DATED = regex(
     r"(?<![\w.-])(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T _-]|\d\d?/\d\d?/\d{2,4}[ ,T]"
     r"|\d\d?[/ -][A-Z][a-z]{2,8}[/ -]\d{4}[: ,]"
     r"|[A-Z][a-z]{2} +\d{1,2},? (?:\d{4},? )?\d\d?:|[IWEFDVC]\d{3,4} \d\d:|\d\d[-/]\d\d[ T]\d\d:)"

@@ -12,6 +12,7 @@ from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, SourceRole
+from logtriage.regex import regex
 
 NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
 
@@ -66,10 +67,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
     return {host: name for host, name in named.items() if name not in named}
 
 
-_NUMBERED_NODE = re.compile(
-    r"(?i)(?:node|host|machine)[-_]?\d{1,5}$"
-)  # who gathered the logs counted them so
-_DRAWN_END = re.compile(r"-[a-z0-9]{4,5}$")
+_NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$")  # who gathered the logs counted them so
+_DRAWN_END = regex(r"-[a-z0-9]{4,5}$")
 
 
 def _pods_of_files(pods: Pods, of_files: set[str]) -> dict[str, str]:
@@ -78,7 +77,7 @@ def _pods_of_files(pods: Pods, of_files: set[str]) -> dict[str, str]:
     return {pod: base for pod in names if (base := _DRAWN_END.sub("", pod)) != pod and base in of_files}
 
 
-_IN_RAY = re.compile(
+_IN_RAY = regex(
     r"\([^()]{1,100}\bip=(?P<address>[\w.:]{1,60})\) (?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \["
 )
 
@@ -94,7 +93,7 @@ def _addresses_in_ray(scene: Scene) -> dict[str, str]:
 
 
 # Words with a number that count something else than machines.
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"(?i)(?:rank|worker|w|gpu|npu|cuda|device|proc|process|task|step|epoch|run|attempt|job|pod|actor|stage|[ptdec]p"
     r"|log|out|err|part|node|host|r|v|std\w+)?[-_]?\d+$"
 )
@@ -156,9 +155,9 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
     return found
 
 
-_ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}$")
-_HOST_WORD = re.compile(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
-_WORKER = re.compile(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")
+_ADDRESS = regex(r"(?:\d{1,3}\.){3}\d{1,3}$")
+_HOST_WORD = regex(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
+_WORKER = regex(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")
 TABLE_LINES = 4_096
 
 

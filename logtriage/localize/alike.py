@@ -7,7 +7,6 @@ left such a report, a weak sign counts only on hosts that differ from the others
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +15,11 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.progress import median
 from logtriage.localize.scene import Scene
 from logtriage.model import SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Strength
 
 FAR = 10.0  # so many times the others' median: a counter that stands out although all count something
-_VALUE = re.compile(r"(\d+)\D*$")
+_VALUE = regex(r"(\d+)\D*$")
 
 
 def without_usual_states(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:

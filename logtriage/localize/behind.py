@@ -8,7 +8,6 @@ that has completed all that it enqueued never entered the collective in which it
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Waiting:
     line: Line
 
 
-_TIMEOUT = re.compile(r"Timeout\(ms\)=(\d{1,12})")
+_TIMEOUT = regex(r"Timeout\(ms\)=(\d{1,12})")
 DEFAULT_TIMEOUT_SECONDS = 600.0  # of PyTorch's NCCL groups; lines that tell their own count instead
 
 
@@ -61,7 +61,7 @@ def late_comers(candidates: Iterable[Candidate]) -> Suspects | None:
     )
 
 
-_STANDING = re.compile(
+_STANDING = regex(
     r"(?:PG ID (?P<group>\w+)[^\n]{0,200}?)?Rank (?P<rank>\d{1,7})\][^\n]*?[Ll]ast enqueued (?:NCCL )?work: "
     r"(?P<seq>-?\d{1,18})(?:[^\n]{0,80}?last completed (?:NCCL )?work: (?P<done>-?\d{1,18}))?"
 )
@@ -102,11 +102,11 @@ def behind_in_waits(waiting: Sequence[Waiting]) -> Suspects | None:
 
 
 # `timed out waiting for rank 2`, `recv from rank 3 timed out`, `waiting for data from peer rank 1`.
-_FOR = re.compile(
+_FOR = regex(
     r"(?i)\b(?:wait(?:ing|ed|s)?|time[d-]? ?-?out|recv|receiv\w+|send(?:ing)?|connect(?:ing)?)\b[^\n]{0,60}?"
     r"\b(?:for|from|on|to)\b(?: [a-z]{1,12}){0,4}? (?:peer )?rank[ =:#]{0,2}(\d{1,7})\b"
 )
-_GAVE_UP = re.compile(r"(?i)time[d-]? ?-?out|gave up|giving up|no (?:answer|response|reply)")
+_GAVE_UP = regex(r"(?i)time[d-]? ?-?out|gave up|giving up|no (?:answer|response|reply)")
 
 
 def chain(scene: Scene) -> Suspects | None:

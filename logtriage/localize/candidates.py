@@ -16,6 +16,7 @@ from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line, Record, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Rule, Strength
 
 __all__ = ["GENERAL_TYPES", "Candidate", "gather_candidates"]
@@ -133,7 +134,7 @@ def gather_candidates(
     return found
 
 
-_OF_NCCL = re.compile(r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] ")
+_OF_NCCL = regex(r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] ")
 
 
 def _process(sign: Sign) -> tuple[str | None, int]:
@@ -144,7 +145,7 @@ def _process(sign: Sign) -> tuple[str | None, int]:
     return (told["host"], int(told["pid"])) if told else (None, -1)
 
 
-_PYTHON_WARNING = re.compile(r"\b[A-Z]\w*Warning: ")
+_PYTHON_WARNING = regex(r"\b[A-Z]\w*Warning: ")
 _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, Strength.HINT: Strength.HINT}
 
 
@@ -203,10 +204,10 @@ def _unruled(
 
 # Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was
 # being restored and data when a dataset read it. (type by rule, frames, type by place)
-_RESTORING = re.compile(
+_RESTORING = regex(
     r"restore|load_checkpoint|load_state|from_pretrained|load_model|resume|checkpoint|ckpt", re.I
 )
-_READING_DATA = re.compile(
+_READING_DATA = regex(
     r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I
 )
 _BY_PLACE = (
@@ -217,7 +218,7 @@ _BY_PLACE = (
 
 
 # Files by which processes wait for each other are no data, whoever reads them.
-_BETWEEN_PROCESSES = re.compile(r"(?i)signal_?file|_signal_|\.(?:lock|pid|sock|done|tmp)\b|barrier|sentinel")
+_BETWEEN_PROCESSES = regex(r"(?i)signal_?file|_signal_|\.(?:lock|pid|sock|done|tmp)\b|barrier|sentinel")
 
 
 def _refined(sign: Sign) -> str:
@@ -236,7 +237,7 @@ def _refined(sign: Sign) -> str:
 
 # Words that begin with their own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`,
 # `… | WARNING | loader | rank=2 …`.
-_SPEAKER = re.compile(
+_SPEAKER = regex(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
     r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|(?:^|[\]:|] +)Exception in device=\w+:(\d{1,5}): "
     r"|(?:^|[|\]] +)\[?[Rr]ank=(\d{1,6})\b"
@@ -244,7 +245,7 @@ _SPEAKER = re.compile(
 
 
 # A checkpoint's exception carries the traceback of the rank that failed to every rank.
-_RAISED_BY = re.compile(r"Traceback \(most recent call last\): \(RANK (\d{1,6})\)")
+_RAISED_BY = regex(r"Traceback \(most recent call last\): \(RANK (\d{1,6})\)")
 
 
 def _raised_by(reading: Reading) -> dict[int, int]:
@@ -261,8 +262,8 @@ def _raised_by(reading: Reading) -> dict[int, int]:
 
 
 # What Slurm's daemons write into a step's output is labelled with a task, but no rank said it.
-_SERVICE = re.compile(r"\b(?:slurmstepd|slurmd|srun)(?:-(?P<host>[\w.-]+))?: ")
-_LAUNCHER_FRAME = re.compile(
+_SERVICE = regex(r"\b(?:slurmstepd|slurmd|srun)(?:-(?P<host>[\w.-]+))?: ")
+_LAUNCHER_FRAME = regex(
     r"launcher/(?:launch|api|runner)\.py$|torch/distributed/(?:launch|run)\.py$|commands/launch\.py$|"
     r"elastic/(?:agent|multiprocessing|launcher)/|multiprocessing/spawn\.py$"
 )
@@ -275,11 +276,11 @@ def _is_wrapper(sign: Sign) -> bool:
 
 
 # Lines by which a parent introduces the traceback of a child.
-_INTRODUCED = re.compile(
+_INTRODUCED = regex(
     r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
     r"|Exception in device=\w+:(?P<device>\d{1,5}): "
 )
-_RAY_TASK = re.compile(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
+_RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
 INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
 
 
@@ -329,7 +330,7 @@ def _death(rank: int | None, line: Line, progress: Progress) -> float | None:
     return max(known, default=None)
 
 
-_BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{32}|Reboot) --|\bkernel: (?:\[ *0\.0+\] )?Linux version \d")
+_BOOT = regex(r"^-- (?:Boot [0-9a-f]{32}|Reboot) --|\bkernel: (?:\[ *0\.0+\] )?Linux version \d")
 
 
 def _fell_silent(sign: Sign, scene: Scene) -> float | None:

@@ -65,12 +65,7 @@ def _with_steps_at(
 ) -> Findings:
     """With the steps about a time, read from the file whose steps span most."""
     told = findings.progress.with_one_count().traces
-    stamps = [
-        point.line.time
-        for trace in told
-        for point in trace.points
-        if point.line.time is not None
-    ]
+    stamps = [point.line.time for trace in told for point in trace.points if point.line.time is not None]
     before = max((at for at in stamps if at <= time), default=None)
     after = min((at for at in stamps if at > time), default=None)
     usual = usual_interval(told)

@@ -7,7 +7,6 @@ all are at the same number with different operations, the odd ones out (a desync
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +17,14 @@ from logtriage.localize.progress import Progress, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
-_WORK = re.compile(
+_WORK = regex(
     r"Rank (?P<rank>\d+)\]? .*?WorkNCCL\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)"
     r"(?:, (?:NumelIn|TensorShape)=(?P<shape>\[[^\]]*\]|\d+))?"
 )
-_FINGERPRINT = re.compile(
+_FINGERPRINT = regex(
     r"Rank (?P<rank>\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(?P<seq>\d+), ?)?OpType=(?P<op>\w+)(?:, TensorShape=(?P<shape>\[[^\]]*\]))?"
 )
@@ -100,7 +100,7 @@ def _told(side: Sequence[Waiting]) -> str:
 
 
 # How messages name the rank that did not come: the peer in FaultDiag's errors, Horovod's and gloo's lists.
-_ACCUSED = re.compile(
+_ACCUSED = regex(
     r"remote rank: ?\[?(?P<a>\d{1,7})\b|\bdst_rank ?\[(?P<b>\d{1,7})\]|"
     r"/task:(?P<c>\d{1,7}) (?:has been set to ERROR|is (?:unavailable|lost)|heartbeat timeout)|"
     r"\bRanks? (?P<d>\d{1,7}(?:, ?\d{1,7})*) failed to pass monitoredBarrier|"
@@ -183,7 +183,7 @@ def silent_ranks(
 
 
 _ODD_TAIL = 60  # lines of each rank's end that are compared
-_TRIVIAL = re.compile(r"^[\W\d_]*$")
+_TRIVIAL = regex(r"^[\W\d_]*$")
 
 
 def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Line]:

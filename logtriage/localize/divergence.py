@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.progress import Trace, median
 from logtriage.model import Line
+from logtriage.regex import regex
 
-_LOSS = re.compile(
+_LOSS = regex(
     r"(?i)(?<![a-z_/])(?:train(?:ing)?[_ /]|lm[_ ]|total[_ ]|avg[_ ]|mean[_ ]|ce[_ ]|reduced_train_)?loss"
     r"[\"']?\s{0,4}[:=|]?\s{0,4}[\"']?(\d{1,9}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)(?![\d.]*[/%])"
 )
-_EVALUATION = re.compile(r"(?i)\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test)\b")
+_EVALUATION = regex(r"(?i)\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test)\b")
 LEAST_POINTS = 40
 LEARNED = 0.2  # of the first loss: a run that never learned so much cannot lose it
 LOST = 0.6  # of what was learned

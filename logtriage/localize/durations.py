@@ -15,23 +15,24 @@ from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line
+from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
-_TIMING = re.compile(
+_TIMING = regex(
     r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
-_DURATION = re.compile(
+_DURATION = regex(
     r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
     r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_wait"
     r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
 )
-_SUFFIX = re.compile(r"_(ms|msec|s|sec|secs|seconds)$")
-WAIT = re.compile(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
-DATA = re.compile(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
-WORK = re.compile(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
+_SUFFIX = regex(r"_(ms|msec|s|sec|secs|seconds)$")
+WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
+DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
+WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
 
 
 def timings(text: str) -> dict[str, float]:
@@ -62,24 +63,22 @@ class Duration:
 
 
 # A row of a table names the rank that it is about, first of all.
-_ROW = re.compile(
-    r"^\W{0,8}(?:\[[\w. -]{1,40}\]\s*)?[Rr](?:ank)?[ _=:#]{0,3}(?P<rank>\d{1,7})\b(?P<rest>.*)$"
-)
-_NAMED = re.compile(r"(?i)\brank[ =:_]{0,2}(\d{1,7})\b")
+_ROW = regex(r"^\W{0,8}(?:\[[\w. -]{1,40}\]\s*)?[Rr](?:ank)?[ _=:#]{0,3}(?P<rank>\d{1,7})\b(?P<rest>.*)$")
+_NAMED = regex(r"(?i)\brank[ =:_]{0,2}(\d{1,7})\b")
 # A value that follows the rank at once: what it is stands in a heading above the table.
-_BARE = re.compile(r"^\s*[:|=]\s*(?P<value>\d+(?:\.\d+)?)\s*(?:ms\b|s\b)?")
-_MEASURED = re.compile(
+_BARE = regex(r"^\s*[:|=]\s*(?P<value>\d+(?:\.\d+)?)\s*(?:ms\b|s\b)?")
+_MEASURED = regex(
     r"(?i)_ms\b|\bms\b|\(ms\)|\d ?m?s\b|sec|time|wait|compute|fwd|bwd|forward|backward|microstep"
 )
-_FIELD = re.compile(r'"([\w./-]{1,60})"\s{0,4}:')
+_FIELD = regex(r'"([\w./-]{1,60})"\s{0,4}:')
 _STRIPPED = str.maketrans("", "", "0123456789.\"'")
 MOST_DURATIONS = 400_000
 HEADING_LINES = 3  # a heading stands right above its table
 
 
 # A row, or a field, that names the host that it is about.
-_HOST_ROW = re.compile(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||\s)")
-_HOST_FIELD = re.compile(rf"\b(?:host(?:name)?|node(?:name)?)[\"']?[=:] ?[\"']?({HOST_WORD})(?![\w.-])")
+_HOST_ROW = regex(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||\s)")
+_HOST_FIELD = regex(rf"\b(?:host(?:name)?|node(?:name)?)[\"']?[=:] ?[\"']?({HOST_WORD})(?![\w.-])")
 
 
 def _host_told(text: str, heading: str, topology: Topology) -> str | None:
@@ -92,12 +91,10 @@ def _host_told(text: str, heading: str, topology: Topology) -> str | None:
     return row[1] if row[1] in topology.hosts or _OF_HOSTS.search(heading) else None
 
 
-_OF_HOSTS = re.compile(r"(?i)\b(?:host|node|machine)s?\b")
+_OF_HOSTS = regex(r"(?i)\b(?:host|node|machine)s?\b")
 
 
-def durations(
-    scene: Scene, topology: Topology, hosts: dict[str, int] | None = None
-) -> Iterator[Duration]:
+def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = None) -> Iterator[Duration]:
     """All durations that lines tell of a known rank, in the order of files and lines.
 
     With `hosts`, those that lines tell of a host: `rank` then is its number, which is put there.

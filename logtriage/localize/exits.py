@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Mark
 
 NATIVE_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
@@ -79,9 +80,9 @@ def describe(code: int) -> str:
     return f"exit code {code}"
 
 
-_FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*:\s*(.*)$")
-_ENTRY = re.compile(r"^\s*\[(\d+)\]:\s*$")
-_ROOT = re.compile(r"Root Cause \(first observed failure\)")
+_FIELD = regex(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*:\s*(.*)$")
+_ENTRY = regex(r"^\s*\[(\d+)\]:\s*$")
+_ROOT = regex(r"Root Cause \(first observed failure\)")
 
 
 def gather_exits(scene: Scene) -> list[Exit]:
@@ -137,8 +138,8 @@ def gather_exits(scene: Scene) -> list[Exit]:
 
 
 # Whose end a sentence reports, where its rule does not capture it: `Global rank 3 (PID 208868) exited …`.
-_RANK = re.compile(r"(?i)\b(?:(?:global|process)[ _])?rank[ :=#]{1,2}(\d{1,6})\b(?! ?[-~])")
-_PID = re.compile(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
+_RANK = regex(r"(?i)\b(?:(?:global|process)[ _])?rank[ :=#]{1,2}(\d{1,6})\b(?! ?[-~])")
+_PID = regex(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
 
 
 def _named(pattern: re.Pattern[str], text: str) -> int | None:
@@ -146,7 +147,7 @@ def _named(pattern: re.Pattern[str], text: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-_TASK_OF_RANK = re.compile(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
+_TASK_OF_RANK = regex(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
 
 
 def _tasks_launch(scene: Scene) -> bool:
@@ -157,7 +158,7 @@ def _tasks_launch(scene: Scene) -> bool:
     )
 
 
-_TASKS = re.compile(
+_TASKS = regex(
     r"srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]{1,400}): "
     r"(?P<how>Exited with exit code (?P<code>\d{1,3})|Killed|Terminated|Aborted|Segmentation fault|Bus error)"
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from logtriage.localize.exits import Exit
 from logtriage.localize.scene import Scene
 from logtriage.model import Source
+from logtriage.regex import regex
 
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
@@ -16,7 +16,7 @@ def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     return _reported(scene.sources, exits) | _said(scene)
 
 
-_OWN_RANK = re.compile(r"\[[Rr]ank[ _:=-]?(\d{1,6})\]")
+_OWN_RANK = regex(r"\[[Rr]ank[ _:=-]?(\d{1,6})\]")
 
 
 def _said(scene: Scene) -> dict[str, int]:

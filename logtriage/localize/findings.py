@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology, placed
 from logtriage.model import ClockOffset, Line, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.rule import Mark, Role, Strength
 
@@ -56,9 +56,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
-    candidates = survivors(
-        gather_candidates(scene, progress, topology, exits), scene, progress, topology
-    )
+    candidates = survivors(gather_candidates(scene, progress, topology, exits), scene, progress, topology)
     candidates = without_usual_states(candidates, scene)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
@@ -111,10 +109,7 @@ def final_attempt(candidates: Sequence[Candidate], scene: Scene) -> list[Candida
         or (
             each.attempt is None
             and (
-                began is None
-                or each.time is None
-                or each.time >= began
-                or each.source_role in MACHINE_ROLES
+                began is None or each.time is None or each.time >= began or each.source_role in MACHINE_ROLES
             )
         )
     ]
@@ -151,7 +146,7 @@ def _broken_before(
 # A writer that could not store its part leaves a checkpoint that nobody can use later.
 _STORES = ("host.disk_full", "storage.", "host.resource_limit")
 _UNUSABLE = ("checkpoint.corrupt", "data.missing", "data.corrupt")
-_OF_CHECKPOINT = re.compile(r"(?i)checkpoint|ckpt|snapshot")
+_OF_CHECKPOINT = regex(r"(?i)checkpoint|ckpt|snapshot")
 
 
 def _came_back(final: Sequence[Candidate], cascade: Cascade) -> list[Candidate]:
@@ -212,10 +207,8 @@ def _of_this_job(candidates: Sequence[Candidate], scene: Scene) -> list[Candidat
     return kept
 
 
-_UPTIME = re.compile(r"\s*(?:<\d+>)?\[ *\d{1,9}\.\d{3,9}\] ")
+_UPTIME = regex(r"\s*(?:<\d+>)?\[ *\d{1,9}\.\d{3,9}\] ")
 
 
 # What a machine's own logs say belongs to no attempt.
 MACHINE_ROLES = (SourceRole.KERNEL, SourceRole.HARDWARE, SourceRole.SCHEDULER, SourceRole.KUBERNETES)
-
-

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.model import Line
+from logtriage.regex import regex
 
 # `=== cn-3 2026-02-09 13:00 ===`, `##### cn-3 #####`; Ansible's `cn-3 | CHANGED | rc=0 >>`; shells:
 # `[root@cn-3 ~]# nvidia-smi`, `root@cn-3:~# nvidia-smi`, `$ ssh cn-3 nvidia-smi`.
-_HEADING = re.compile(
+_HEADING = regex(
     r"^(?:[=#*]{2,80}|-{3,80}|>{2,80}) *(?:(?i:host(?:name)?|node|on)[ :=]{1,2})?"
     rf"({HOST_WORD})(?:[ :,=#*<-]|$)"
     rf"|^({HOST_WORD}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
@@ -20,8 +21,8 @@ _HEADING = re.compile(
     rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
 )
 _FIRST = frozenset("=#*->+$")  # of a heading without a prompt's `@` or Ansible's bar
-_ALONE = re.compile(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
-_DASHES = re.compile(r"^-{4,80}$")
+_ALONE = regex(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
+_DASHES = regex(r"^-{4,80}$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 
 from logtriage.intake.reading import Reading
 from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role
 
-_JOB = re.compile(r"\b[Jj]ob_?[Ii]d[=: ](\d{1,12})\b")
-_NUMBER = re.compile(r"(?<!\d)\d{3,12}(?!\d)")
-_SPEAKS_OF_JOB = re.compile(r"(?i)\b(?:job|step|slurm)")
-_POD = re.compile(r"\bpod/([a-z0-9][\w.-]{0,250})")
-_EVENT = re.compile(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
+_JOB = regex(r"\b[Jj]ob_?[Ii]d[=: ](\d{1,12})\b")
+_NUMBER = regex(r"(?<!\d)\d{3,12}(?!\d)")
+_SPEAKS_OF_JOB = regex(r"(?i)\b(?:job|step|slurm)")
+_POD = regex(r"\bpod/([a-z0-9][\w.-]{0,250})")
+_EVENT = regex(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
 EVENTS = 3  # a file with so many of kubectl's events is a namespace's
 # Operators name the pods of a job alike: NAME-worker-3, NAME-master-0, NAME-launcher-x7k2p.
-_MEMBER = re.compile(
-    r"^(?P<job>.+?)-(?:worker|master|launcher|chief|ps|head|replica|trainer|node)-[a-z0-9-]+$"
-)
-_NUMBERED = re.compile(r"^(?P<job>.+?)-\d{1,5}(?:-[a-z0-9]{5})?$")
+_MEMBER = regex(r"^(?P<job>.+?)-(?:worker|master|launcher|chief|ps|head|replica|trainer|node)-[a-z0-9-]+$")
+_NUMBERED = regex(r"^(?P<job>.+?)-\d{1,5}(?:-[a-z0-9]{5})?$")
 MANY_JOBS = 3  # a log that names so many is a controller's, not one job's record
 
 

@@ -11,6 +11,7 @@ from logtriage.localize.exits import Exit, describe
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import Level, Line, SourceRole
+from logtriage.regex import regex
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -80,7 +81,7 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
     ]
 
 
-_STATUS_ZERO = re.compile(
+_STATUS_ZERO = regex(
     r"(?i:\b(?:exit(?:ed)?|return(?:ed)?|ended|completed)\b[^\n]{0,12}\b(?:code|status)\b[^\n]{0,24}[ :=]0\b)"
     r"|\bTrial status: \d+ TERMINATED\s*$"  # every trial of a sweep came to its end
 )
@@ -142,7 +143,7 @@ def steps_between(progress: Progress, earlier: Line, later: Line) -> int:
     )
 
 
-_STATE = re.compile(r"^\s*(?:(?P<last>Last )?State:|(?P<other>[A-Z][\w ]{2,30}:\s*$|Ready:))")
+_STATE = regex(r"^\s*(?:(?P<last>Last )?State:|(?P<other>[A-Z][\w ]{2,30}:\s*$|Ready:))")
 
 
 def earlier_containers(scene: Scene) -> frozenset[tuple[str, int]]:
@@ -170,7 +171,7 @@ def _lines_after(scene: Scene, last: Line) -> int:
     )
 
 
-_SECONDS_A_STEP = re.compile(r"[ ,](?P<value>\d{1,4}(?:\.\d+)?)s/it\b")
+_SECONDS_A_STEP = regex(r"[ ,](?P<value>\d{1,4}(?:\.\d+)?)s/it\b")
 WATCHED_LINES = 4
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.intake.reading import Reading
 from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 
-_ASSIGNED = re.compile(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
-_NAME = re.compile(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
-_NODE = re.compile(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
-_POD = re.compile(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
-_OF_NODE = re.compile(r"\bnode/(?P<node>[\w.-]+)")
-_ROLES = re.compile(r"^Roles:\s+\S")  # of `kubectl describe node`
-_NODE_COLUMN = re.compile(r"\bNODE(?= |$)")
+_ASSIGNED = regex(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
+_NAME = regex(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
+_NODE = regex(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
+_POD = regex(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
+_OF_NODE = regex(r"\bnode/(?P<node>[\w.-]+)")
+_ROLES = regex(r"^Roles:\s+\S")  # of `kubectl describe node`
+_NODE_COLUMN = regex(r"\bNODE(?= |$)")
 
 
 # `pod/trainer-3 node=gpu-7 phase=Running`
-_PLACED = re.compile(r"\bpod[/=](?P<pod>[\w.-]{2,253})[ ,](?:\w+=\S{1,80} ){0,4}node=(?P<node>[\w.-]{2,253})")
+_PLACED = regex(r"\bpod[/=](?P<pod>[\w.-]{2,253})[ ,](?:\w+=\S{1,80} ){0,4}node=(?P<node>[\w.-]{2,253})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 
 from logtriage.localize.scene import Scene
+from logtriage.regex import regex
 
 Process = tuple[str | None, int]  # host and process id
 
-_SPAWNED = re.compile(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
-_ENDED = re.compile(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
-_NCCL = re.compile(
+_SPAWNED = regex(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
+_ENDED = regex(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
+_NCCL = regex(
     r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] NCCL "
 )
 

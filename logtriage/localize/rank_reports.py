@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -10,6 +9,7 @@ from logtriage.localize.progress import median
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
 from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 
 MOST_LINES = 20_000  # of a job, the last ones
 
@@ -27,9 +27,7 @@ def slow_by_reports(scene: Scene) -> Slowness | None:
 
 
 # Megatron-LM's straggler detector: the least and the most throughput, each with its rank.
-_THROUGHPUT = re.compile(
-    r"MnEtpt/Rnk: ([\d.]{1,12})TF/(\d{1,6}) \| MxEtpt/Rnk: ([\d.]{1,12})TF/\d{1,6}"
-)
+_THROUGHPUT = regex(r"MnEtpt/Rnk: ([\d.]{1,12})TF/(\d{1,6}) \| MxEtpt/Rnk: ([\d.]{1,12})TF/\d{1,6}")
 REPORTS = 3
 RATIO = 1.5  # of the best rank's throughput to the worst one's
 

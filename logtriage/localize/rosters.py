@@ -11,23 +11,24 @@ from itertools import pairwise
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
+from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 MOST_HOSTS = 20_000  # of one list
 HOST_WORD = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
 # A row of a hostfile of mpirun or DeepSpeed: `cn-3 slots=8`, of MPICH: `cn-3:8`.
-_SLOTS = re.compile(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
+_SLOTS = regex(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
 # `mpirun --host cn-3:8,cn-4:8`, `horovodrun -H …`
-_OPTION = re.compile(
+_OPTION = regex(
     r"(?:mpirun|mpiexec|horovodrun) .{0,400}?-(?:H|-?hosts?)[ =]([\w.:-]{1,100}(?:,[\w.:-]{1,100}){1,999})"
 )
-_PER_HOST = re.compile(
+_PER_HOST = regex(
     r"(?:--n?proc[-_]per[-_]node|--ntasks-per-node|-npernode|-ppn|SLURM_N?TASKS_PER_NODE|SLURM_GPUS_ON_NODE)"
     r"[= ](\d{1,3})\b"
 )
 # Slurm's environment and `scontrol show job`.
-_NODELIST = re.compile(r"(?:\bSLURM_(?:JOB_|STEP_)?NODELIST|^\s*NodeList)=[\"']?([\w.,\[\]-]{2,4000})")
-_GROUP = re.compile(r"([^,\[\]]+)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
+_NODELIST = regex(r"(?:\bSLURM_(?:JOB_|STEP_)?NODELIST|^\s*NodeList)=[\"']?([\w.,\[\]-]{2,4000})")
+_GROUP = regex(r"([^,\[\]]+)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
 _RANK = (
     r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{0,2}"
     r"(?P<rank>\d{1,6})\b"
@@ -109,7 +110,7 @@ def expanded(nodelist: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(hosts[:MOST_HOSTS]))
 
 
-_MAP_ENTRY = re.compile(r"'([\w.-]{1,100})': \[([\d, ]+)\]")
+_MAP_ENTRY = regex(r"'([\w.-]{1,100})': \[([\d, ]+)\]")
 
 
 def mapped_hosts(scene: Scene) -> dict[int, str]:
@@ -124,7 +125,7 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
 
 
 # `rank 3 of 16 is up`, behind the label of the host that says so.
-_COUNTED_IN = re.compile(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
+_COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
 
 
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
@@ -161,7 +162,7 @@ def _introduced(message: str) -> Iterator[tuple[int, str]]:
             return
 
 
-_NO_HOST = re.compile(
+_NO_HOST = regex(
     r"(?i)^(?:rank|r|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default"
     r"|localhost)"
     r"[-_.:]?\d*$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"

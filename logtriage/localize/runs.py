@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import pairwise
 
 from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
 from logtriage.model import SourceRole
+from logtriage.regex import regex
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 
 
 def superseded(scene: Scene, progress: Progress) -> frozenset[str]:

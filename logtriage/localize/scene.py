@@ -6,7 +6,6 @@ inside tracebacks only the lines that name an exception (and their messages) cou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.jobs import other_jobs
 from logtriage.model import JOB_ROLES, Level, Line, Raised, Record, Source
+from logtriage.regex import regex
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
 from logtriage.rulebank.rule import Mark, Role, Rule
 
@@ -120,7 +120,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
 
 
 # What a program says of an error that it caught.
-_CAUGHT = re.compile(
+_CAUGHT = regex(
     r"(?i)\b(?:retry|retries|retrying|attempt|error|fail(?:ed|ure|ing)?|exception|caught|ignor\w+|skipp\w+"
     r"|fall(?:ing)? ?back|backing off|recover\w*|problem|could not|cannot)\b"
 )
@@ -195,9 +195,7 @@ def _naming_lines(record: Record) -> dict[int, tuple[Raised | None, int, int]] |
 def _is_machinery(message: str) -> bool:
     """A traceback's own lines: headers, frames, source text, joints between links."""
     stripped = message.lstrip(" |+-│")
-    return stripped.startswith(
-        ("Traceback (most recent", 'File "', "During handling", "The above exception")
-    )
+    return stripped.startswith(("Traceback (most recent", 'File "', "During handling", "The above exception"))
 
 
 def _hits(line: Line, source: Source, matcher: Matcher) -> Iterable[tuple[Hit, str]]:

@@ -6,7 +6,6 @@ the contrast within a step: waiting for data against everything else.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,9 +15,10 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.stragglers import Straggling, compare
 from logtriage.localize.topology import Topology
 from logtriage.model import Line
+from logtriage.regex import regex
 
 # Durations of a whole iteration, waiting for data included.
-_WHOLE = re.compile(r"^(?:time|(?:iter|step|batch)_time|(?:avg_)?batch_cost)$")
+_WHOLE = regex(r"^(?:time|(?:iter|step|batch)_time|(?:avg_)?batch_cost)$")
 
 DATA_SHARE = 0.3  # of a step spent waiting for data: healthy jobs hide loading behind computing
 MOST_POINTS = 400

@@ -17,6 +17,7 @@ from enum import StrEnum
 from logtriage.localize.progress import Progress, StepPoint, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import ClockOffset, Line, Raised
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Mark
 
 
@@ -84,9 +85,7 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
             return line.time
         return line.time + offsets[line.file].seconds
 
-    first_step = {
-        trace.file: min(point.line.number for point in trace.points) for trace in progress.traces
-    }
+    first_step = {trace.file: min(point.line.number for point in trace.points) for trace in progress.traces}
     for sign in (*scene.progress, *scene.context):
         mark, line = sign.rule.marks, sign.line
         stage = _STAGES.get(mark) if mark is not None else None
@@ -137,7 +136,9 @@ _FRAMES = (
     ),
     (
         Stage.EVALUATING,
-        re.compile(r"(?i)(?:^|_)(?:evaluat\w*|validat(?:e|ion)(?:_step|_loop|_epoch)?|eval_(?:step|loop|epoch))$"),
+        re.compile(
+            r"(?i)(?:^|_)(?:evaluat\w*|validat(?:e|ion)(?:_step|_loop|_epoch)?|eval_(?:step|loop|epoch))$"
+        ),
     ),
     (
         Stage.ITERATING,
@@ -147,7 +148,7 @@ _FRAMES = (
         ),
     ),
 )
-_COMPILERS = re.compile(r"torch/_inductor/|triton/compiler/|utils/cpp_extension\.py|/jit/compil")
+_COMPILERS = regex(r"torch/_inductor/|triton/compiler/|utils/cpp_extension\.py|/jit/compil")
 # What a failure's own words say of the stage.
 _WORDS = (
     (
@@ -168,7 +169,7 @@ _WORDS = (
 )
 _OF_LOADING = ("checkpoint.",)
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
-_NAMED = re.compile(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
+_NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
 RECENT_INTERVALS = 3.0
 RECENT_SECONDS = 20.0
 

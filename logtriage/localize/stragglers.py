@@ -65,9 +65,7 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
         }
         if len(enough) < 2:
             continue
-        waits = [
-            of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)
-        ]
+        waits = [of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)]
         compared = max(compared, len(enough))
         slow = _slow(enough, (form, field), waits)
         if slow is not None:
@@ -98,8 +96,7 @@ def _slow(
     out = [
         rank
         for rank, value in usual.items()
-        if value > slower * middle
-        and value - middle > max(DEVIATIONS * spread, LEAST_SECONDS)
+        if value > slower * middle and value - middle > max(DEVIATIONS * spread, LEAST_SECONDS)
     ]
     peers = [value for rank, values in late.items() if rank not in out for value in values]
     if not out or not peers or len(out) * 3 > len(usual):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import Level, Line, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
@@ -30,17 +30,17 @@ SUCCESS_LINES = 12  # of the same writer after an error, among which it may say 
 AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
 
 _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
-_SUCCEEDED = re.compile(
+_SUCCEEDED = regex(
     r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
     r"|\b(?:succeeded|recovered|reconnected|re-?established)\b[^.;]{0,60}\b(?:retr(?:y|ies)|attempts?|tries|after)\b"
 )
 # What a line says of an error that is not yet the end of it, and what tells that it was not.
-_RETRYING = re.compile(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
-_DONE = re.compile(
+_RETRYING = regex(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
+_DONE = regex(
     r"(?i)\b(?:saved|written|completed?|finished|succeeded|success(?:ful(?:ly)?)?|uploaded|loaded)\b"
 )
-_UNDONE = re.compile(
+_UNDONE = regex(
     r"(?i)\b(?:error|fail(?:ed|ure)?|fatal|giving up|gave up|abort\w*|traceback|retr(?:y|ying|ies))\b"
 )
 
@@ -80,7 +80,7 @@ def _means_nothing(candidate: Candidate, usual: set[str], unfilled: set[str]) ->
     return candidate.line.file in unfilled and _GRADIENT_NAN.search(candidate.line.text[:2000]) is not None
 
 
-_GRADIENT_NAN = re.compile(r"(?i)grad(?:ient)?[_ ]?norm[\"']?\s*[:=]?\s*[\"']?nan\b")
+_GRADIENT_NAN = regex(r"(?i)grad(?:ient)?[_ ]?norm[\"']?\s*[:=]?\s*[\"']?nan\b")
 FINITE_LOSSES = 20
 
 

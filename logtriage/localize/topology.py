@@ -17,16 +17,17 @@ from logtriage.localize.rosters import gather_roster, in_blocks, introductions, 
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
+from logtriage.regex import regex
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
-_SAYS_HOST = re.compile(
+_SAYS_HOST = regex(
     r"(?i)\b(?:host(?:name)?|node(?: ?name)?|running on|started on|launched on"
     r"|rank \d{1,6} (?:of|/) ?\d{1,6},? on)[ =:]{1,2}"
     r"(?P<host>(?=[\w.-]*[-\d])[a-z][\w-]*(?:\.[\w-]+)*)\b"
 )
 
 # `NCCL INFO Bootstrap : Using eth0:10.30.0.61<0>` and `NET/Socket : Using [0]eth0:10.30.0.61<0>`.
-_OWN_ADDRESS = re.compile(r"Using (?:\[\d+\])?[\w.-]+:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{6,39})<\d+>")
+_OWN_ADDRESS = regex(r"Using (?:\[\d+\])?[\w.-]+:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{6,39})<\d+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     )
 
 
-_COMMUNICATOR = re.compile(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
+_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
 
 
 def _gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
@@ -298,13 +299,13 @@ def _gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
 
 
 # Ray Train introduces its workers: `- (node_id=…, ip=10.0.0.7, pid=905) world_rank=5, local_rank=1, …`.
-_RAY_WORKER = re.compile(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")
-_MPI_TAG = re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
-_TASK_LABEL = re.compile(r" {0,5}(\d{1,5}): \S")
-_NCCL_HOST = re.compile(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
+_RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")
+_MPI_TAG = regex(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
+_TASK_LABEL = regex(r" {0,5}(\d{1,5}): \S")
+_NCCL_HOST = regex(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
 
 
-_POD_NUMBER = re.compile(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
+_POD_NUMBER = regex(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
 
 
 def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
@@ -344,7 +345,7 @@ def _as_said(rank_of_pod: dict[str, int], host_of_rank: dict[int, str]) -> dict[
     return {pod: said.get(pod, rank) for pod, rank in rank_of_pod.items()}
 
 
-_REPLICA = re.compile(r"\bworkerpool([01])-(\d{1,4})\b")
+_REPLICA = regex(r"\bworkerpool([01])-(\d{1,4})\b")
 
 
 def _replica_ranks(scene: Scene, ranks: set[int]) -> dict[str, int]:

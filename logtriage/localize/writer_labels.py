@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.model import Line
+from logtriage.regex import regex
 
-_WORDS = re.compile(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?:?(\d{1,5})\]")
+_WORDS = regex(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?:?(\d{1,5})\]")
 # A number here may count anything; only what alternates between 0 and n - 1 counts writers.
 _NUMBERED = (
     re.compile(r"\[(?:[A-Za-z]{1,3}|gpu|GPU|cuda|npu|NPU|xpu|device|core|actor|replica)[-_: ]?(\d{1,5})\]"),
@@ -20,7 +21,7 @@ _NUMBERED = (
     re.compile(r"[a-z]{1,8}(\d{1,5})> "),
     re.compile(r"[A-Za-z][\w.-]{0,60} rank[-_ ]?(\d{1,5}): "),
 )
-_MACHINES = re.compile(r"(?i)\[?(?:node|host|machine|server|rack)")
+_MACHINES = regex(r"(?i)\[?(?:node|host|machine|server|rack)")
 SAMPLE = 2_000  # lines
 
 
@@ -46,7 +47,7 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
     return None
 
 
-_SAID = re.compile(r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)")
+_SAID = regex(r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)")
 
 
 def said_ranks(lines: Sequence[Line]) -> dict[tuple[str | None, int], int]:
@@ -69,7 +70,7 @@ def _alternates(numbers: Sequence[int]) -> bool:
     return sum(one != other for one, other in pairwise(numbers)) >= 2 * len(counts)
 
 
-_HOST_LABEL = re.compile(
+_HOST_LABEL = regex(
     rf"[\[(<]?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}}))?"
     r"(?:[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
 )
@@ -82,7 +83,7 @@ _PAIRED = (
 
 
 # `[node=cn-3]`, where a label says itself that it names a machine; others may stand before it.
-_KEYED = re.compile(
+_KEYED = regex(
     r"(?:(?:\[[^\[\]]{1,60}\]|[\w.:-]{1,40}) ){0,3}"
     r"\[(?:agent|host(?:name)?|node(?:name)?|instance|machine)[=:] ?"
     r"(?P<host>[A-Za-z0-9][\w.-]{0,100})\](?=[ :])"
@@ -118,7 +119,7 @@ class HostLabels:
         return self.form.match(line.message[:200]) if self.hosts and line.host is None else None
 
 
-_RANK_BEHIND = re.compile(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
+_RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
 def host_labels(lines: Sequence[Line]) -> HostLabels:

@@ -21,6 +21,7 @@ import re2
 
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
+from logtriage.regex import regex
 from logtriage.rulebank.bank import rule_options
 from logtriage.rulebank.blur import blur
 from logtriage.rulebank.database import Databases, PatternDatabase, Patterns, is_loud, is_progress
@@ -41,13 +42,13 @@ _SPECIAL = bytes(
 
 
 # JSON whose parts cannot be told from its blur: signs as numbers, texts that are joined from inner objects.
-_UNTOLD = re.compile(rb'\{".*(?:\\u|\[ *0+ *,|: *\{)', re.DOTALL)
-_ESCAPED = re.compile(r'\\(["\\/nrt])')
+_UNTOLD = regex(rb'\{".*(?:\\u|\[ *0+ *,|: *\{)', re.DOTALL)
+_ESCAPED = regex(r'\\(["\\/nrt])')
 _MEANT = {"n": "\n", "r": "\n", "t": "\t"}
-_BESIDE_TEXT = re.compile(r'"\s*[:,}\]]\s*"?|[{}]|"$')
-_BEFORE_VALUE = re.compile(r'"\s*:\s*"?')
-_BETWEEN_FIELDS = re.compile(r'"?\s*,\s*"|^.*?\{"')
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
+_BESIDE_TEXT = regex(r'"\s*[:,}\]]\s*"?|[{}]|"$')
+_BEFORE_VALUE = regex(r'"\s*:\s*"?')
+_BETWEEN_FIELDS = regex(r'"?\s*,\s*"|^.*?\{"')
+_BEYOND_ASCII = regex(r"[^\x00-\x7e]")
 
 
 class Form(Enum):
@@ -289,4 +290,4 @@ def _line_pattern(pattern: str, form: Form) -> Any:
 
 
 # Escaped characters and classes are passed over, so that an anchor is seen only where it is one.
-_ANCHOR = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[\^$]")
+_ANCHOR = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[\^$]")

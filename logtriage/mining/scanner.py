@@ -31,6 +31,7 @@ ONE_RANK_STEPS = 4  # lines that show progress, of one kind, at either end of a 
 SAMPLE_BYTES = 2_048
 STEP_BYTES = 16 << 10  # of a line that may show progress, what is kept until its file is read
 
+
 class Scanner:
     """Makes summaries, and remembers what texts call, across pieces and files.
 

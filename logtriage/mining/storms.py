@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from logtriage.mining.kinds import Lines, alike
+from logtriage.regex import regex
 
 # What differs between two lines of a storm that say the same.
-_TIME = re.compile(
+_TIME = regex(
     rb"\b\d{4}-\d\d-\d\d[T ]?|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![:\w])"
     rb"|\[ *\d+\.\d{6}\]|\b1[6-9]\d{8}(?:\.\d+)?\b"
 )
@@ -46,7 +46,7 @@ def _by_columns(lines: Lines, members: Sequence[int]) -> list[Sequence[int]] | N
         if not ((signs >= ord("0")) & (signs <= ord("9"))).all():
             return None
     for start, stop in spans:  # seconds since 1970 are known by their first two digits
-        if stop - start >= 10 and sample[start:start + 10].isdigit():
+        if stop - start >= 10 and sample[start : start + 10].isdigit():
             second = data[starts + start + 1]
             if not ((data[starts + start] == ord("1")) & (second >= ord("6"))).all():
                 return None

@@ -89,9 +89,7 @@ class Summary:
                 mine.count += count.count
                 mine.last = shifted(count.last)
             else:
-                self.keep(
-                    key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample)
-                )
+                self.keep(key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample))
         for hit_key, sightings in later.hits.items():
             places = [shifted(place) for place in sightings.kept()]
             self._sightings(hit_key).join(places, sightings.count, KEPT_FIRST, KEPT_LAST)

@@ -17,9 +17,7 @@ from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
 # (root, sources, parts of them, extra rule files) → what was found in each part, as it comes.
-Elsewhere = Callable[
-    [Path, Sequence[Source], Sequence[Part], Sequence[Path]], Iterator[tuple[Part, Scanned]]
-]
+Elsewhere = Callable[[Path, Sequence[Source], Sequence[Part], Sequence[Path]], Iterator[tuple[Part, Scanned]]]
 DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
 
 

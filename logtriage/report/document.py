@@ -8,18 +8,19 @@ the order that they are given in: most telling first.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
+from logtriage.regex import regex
+
 SCHEMA = "logtriage.verdict/1"
 MOST_INDICATIONS = 10_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 def iso_time(seconds: float | None) -> str | None:

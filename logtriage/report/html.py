@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,40 +16,45 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from logtriage.regex import regex
 from logtriage.report import words
 from logtriage.report.document import CulpritsOut, Symptom, Verdict
 from logtriage.report.visible import prose, visible
 
 MOST_ROWS = 200
-_WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>\\]{1,2000}")
+_WEB_ADDRESS = regex(r"https?://[^\s\"'<>\\]{1,2000}")
 
 
 def page(verdict: Verdict) -> str:
     """The whole HTML document."""
     body = verdict.verdict
     quiet = body.failure_type == "unknown" or body.failure_type.startswith("slow.")
-    return environment().get_template("verdict.html.j2").render(
-        body=body,
-        headline=prose(body.title) or words.type_name(body.failure_type),
-        mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
-        where=words.where_words(verdict),
-        when=words.stage_words(body),
-        facts=words.job_facts(verdict.job),
-        lost=words.lost_words(body),
-        mitigations=words.mitigations(body),
-        mined=words.mined_words(verdict),
-        model=words.model_words(verdict),
-        job=verdict.job,
-        symptoms=verdict.symptoms,
-        timeline=verdict.timeline,
-        attempts=verdict.attempts,
-        unreadable=verdict.unreadable,
-        left_out=verdict.mining.left_out,
-        indications=verdict.indications,
-        indications_total=max(verdict.indications_total, len(verdict.indications)),
-        tool=verdict.tool,
-        id=verdict.id,
-        most_rows=MOST_ROWS,
+    return (
+        environment()
+        .get_template("verdict.html.j2")
+        .render(
+            body=body,
+            headline=prose(body.title) or words.type_name(body.failure_type),
+            mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
+            where=words.where_words(verdict),
+            when=words.stage_words(body),
+            facts=words.job_facts(verdict.job),
+            lost=words.lost_words(body),
+            mitigations=words.mitigations(body),
+            mined=words.mined_words(verdict),
+            model=words.model_words(verdict),
+            job=verdict.job,
+            symptoms=verdict.symptoms,
+            timeline=verdict.timeline,
+            attempts=verdict.attempts,
+            unreadable=verdict.unreadable,
+            left_out=verdict.mining.left_out,
+            indications=verdict.indications,
+            indications_total=max(verdict.indications_total, len(verdict.indications)),
+            tool=verdict.tool,
+            id=verdict.id,
+            most_rows=MOST_ROWS,
+        )
     )
 
 

@@ -8,11 +8,11 @@ must have gone through :func:`logtriage.report.redacted.redacted` before. Limits
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logtriage.regex import regex
 from logtriage.report import words
 from logtriage.report.document import CitedLine, Verdict
 from logtriage.report.visible import prose, visible
@@ -27,7 +27,7 @@ PROOF = 3  # cited lines of a verdict
 CONFIRM, WRONG, REPORT = "logtriage_confirm", "logtriage_wrong", "logtriage_report"
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_CALL = re.compile(r"(?i)@(?=channel|here|everyone)")
+_CALL = regex(r"(?i)@(?=channel|here|everyone)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from logtriage.regex import regex
 
 # What a terminal or a browser would obey instead of show: controls, formatting characters (bidi overrides,
 # zero widths), surrogates, private use, code points without a character, line and paragraph separators.
 _OBEYED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_PLAIN = re.compile(r"[\x20-\x7e]*")
+_PLAIN = regex(r"[\x20-\x7e]*")
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": " "}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from logtriage.regex import regex
 from logtriage.report.document import CitedLine, Job, Mitigation, Verdict, VerdictBody, seconds_of
 from logtriage.report.visible import prose, visible
 
-_FAILURE_WORDS = re.compile(
+_FAILURE_WORDS = regex(
     r"(?i)\b(?:[\w.]{0,60}(?:Error|Exception|Fault|Exit)\b(?: ?:)?|S?Xid\b(?: \([^)]{1,40}\))?[: ]+\d{1,5}"
     r"|out[ -]of[ -]memory|oom[-\w]*|killed(?: process \d{1,10})?|time[ds]?[ -]?out|time limit"
     r"|fail(?:ed|ure|s)?\b|fatal|panic|abort\w*|segfault|segmentation fault|core dumped|SIG[A-Z]{2,6}"
@@ -19,7 +19,7 @@ _FAILURE_WORDS = re.compile(
     r"|cancelled|preempt\w*|evicted|drain\w*|not responding|read-only|stale|quota exceeded|nan|inf)\b"
 )
 
-_LONG_PATH = re.compile(r"(?:/[\w.+@=-]{1,100}){3,30}(/[\w.+@=-]{1,100})")
+_LONG_PATH = regex(r"(?:/[\w.+@=-]{1,100}){3,30}(/[\w.+@=-]{1,100})")
 
 _GROUPS = {
     "gpu": "GPU", "cuda": "CUDA", "collective": "Collective", "network": "Network", "host": "Host",

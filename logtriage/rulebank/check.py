@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank, BankFault, pattern_of, read_rule_file, rule_files
 from logtriage.rulebank.matcher import WORD, Matcher, literal, without_digits
 from logtriage.rulebank.rule import Fault, Mark, Role, Rule, Strength
 from logtriage.taxonomy import taxonomy
 
-_ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_-]+)+")
+_ID = regex(r"[a-z0-9_]+(\.[a-z0-9_-]+)+")
 _NEEDED_GROUP = {Mark.STEP: ("step",), Mark.EXIT: ("exitcode", "signal")}
 
 

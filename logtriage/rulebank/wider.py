@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from logtriage.regex import regex
 from logtriage.rulebank.blur import blurred
 from logtriage.rulebank.matcher import literal
 from logtriage.rulebank.rule import Rule
@@ -27,12 +28,12 @@ TELLING = 6
 # this one are kept, for they tell things apart, as in `\d{1,3}`.
 _NEAR_BOUND = 3
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\\x\{[0-9a-fA-F]+\}|\\x[0-9a-fA-F]{2}|\\[pP](?:\{\^?\w+\}|\w)"
     r"|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:P<\w+>|[a-zA-Z-]*:|[a-zA-Z-]+\))|[*+?]\??|\{\d*,?\d*\}\??|[()|.]|.",
     re.DOTALL,
 )
-_REPEAT = re.compile(r"[*+?]\??|\{(\d*)(,?)(\d*)\}\??")
+_REPEAT = regex(r"[*+?]\??|\{(\d*)(,?)(\d*)\}\??")
 _ANYTHING = (".", r"[^\n]")
 
 

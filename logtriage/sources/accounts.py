@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from logtriage.sources.hostlist import node_names
 
 SEPARATOR = "\x1f"  # sacct's own | may be in a job's name
-# StdOut and StdErr came with 24.05, SubmitLine with 21.08; what a release lacks is not asked for.
+# StdOut and StdErr came with 24.05, SubmitLine with 21.08, FailedNode with 23.02; what a release lacks is not
+# asked for.
 FIELDS = (
     *("JobID", "JobIDRaw", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Submit", "Start"),
-    *("End", "NodeList", "AllocTRES", "Reason", "WorkDir", "SubmitLine", "StdOut", "StdErr"),
+    *("End", "NodeList", "AllocTRES", "Reason", "WorkDir", "SubmitLine", "FailedNode", "StdOut", "StdErr"),
 )
 RUNNING = frozenset(
     ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SIGNALING", "STOPPED", "RESIZING")
 )
+NODE_LOST = frozenset(("NODE_FAIL", "BOOT_FAIL"))
 WAITING = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"))
 
 
@@ -40,6 +42,7 @@ class Account:
     started: float | None
     ended: float | None
     nodes: tuple[str, ...]
+    failed_nodes: tuple[str, ...]
     gpus: int | None
     folder: str
     submit_line: str
@@ -53,6 +56,13 @@ class Account:
     @property
     def is_waiting(self) -> bool:
         return self.state in WAITING
+
+    @property
+    def lost_nodes(self) -> tuple[str, ...]:
+        """The nodes whose loss ended this run: those that Slurm names, else the only one."""
+        if self.state not in NODE_LOST or self.step:
+            return ()
+        return self.failed_nodes or (self.nodes if len(self.nodes) == 1 else ())
 
 
 def accounts_of_sacct(text: str) -> list[Account]:
@@ -85,6 +95,7 @@ def _account(row: Mapping[str, str]) -> Account:
         started=_time(row.get("Start", "")),
         ended=_time(row.get("End", "")),
         nodes=node_names(row.get("NodeList", "")),
+        failed_nodes=node_names(row.get("FailedNode", "")),
         gpus=gpu_count(row.get("AllocTRES", "")),
         folder=row.get("WorkDir", ""),
         submit_line=row.get("SubmitLine", ""),
@@ -100,7 +111,7 @@ _WORD_FIELD = {
     name: re.compile(rf"(?:^|\s){name}=(\S*)", re.M)
     for name in (
         *("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "JobState", "Reason"),
-        *("ExitCode", "SubmitTime", "StartTime", "EndTime", "TRES", "AllocTRES"),
+        *("ExitCode", "FailedNode", "SubmitTime", "StartTime", "EndTime", "TRES", "AllocTRES"),
     )
 }
 _NAME = re.compile(r"^JobId=.*?\bJobName=(.*)$", re.M)
@@ -137,6 +148,7 @@ def _remembered(text: str) -> Account:
         started=_time(words.get("StartTime", "")) if begun else None,
         ended=_time(words.get("EndTime", "")) if begun and state not in RUNNING else None,
         nodes=node_names(lines.get("NodeList", "")),
+        failed_nodes=node_names(words.get("FailedNode", "")),
         gpus=gpu_count(words.get("AllocTRES") or words.get("TRES", "")),
         folder=lines.get("WorkDir", ""),
         submit_line="",

@@ -105,7 +105,7 @@ class Slurm(BaseModel):
         accounts: list[Account] = []
         with suppress(NoAnswer):
             accounts = self._sacct(f"--jobs={job.id}")
-            kept.append(self._sacct_text(job.id, folder))
+            kept.append(self._sacct_text(job.id, accounts, folder))
         remembered = self._show(job.id)
         accounts += [each for each in remembered if not accounts or each.stdout]
         if remembered:
@@ -168,10 +168,14 @@ class Slurm(BaseModel):
         )
         return accounts_of_sacct(self._run("sacct", (*form, *self._of_cluster(), *options)))
 
-    def _sacct_text(self, job_id: str, folder: Path) -> str:
+    def _sacct_text(self, job_id: str, accounts: Sequence[Account], folder: Path) -> str:
         options = ("--parsable2", "--duplicates", f"--format={','.join(_KEPT)}", f"--jobs={job_id}")
         place = folder / "sacct.txt"
         text = self._run("sacct", (*options, *self._of_cluster()), plain=True)
+        if own := [each for each in accounts if each.id == job_id and not each.step]:
+            run = _run(own)
+            # In scontrol's words: among sacct's columns a node's name is not known for what it is.
+            text += "".join(f"JobId={run.id} JobState={run.state} FailedNode={each}\n" for each in run.lost_nodes)
         place.write_text(text, encoding="utf-8")
         return str(place)
 
@@ -207,6 +211,7 @@ class Slurm(BaseModel):
             ended=None if run.is_running or run.is_waiting else run.ended,
             exit_code=_exit_code(run, accounts),
             nodes=run.nodes,
+            lost_nodes=tuple(dict.fromkeys(node for each in accounts for node in each.lost_nodes)),
             gpus=run.gpus,
             note=note,
         )
