@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -98,6 +99,38 @@ def test_a_pod_that_never_started(kubectl: None, tmp_path: Path) -> None:
     place.mkdir()
     verdict = triage(list(SOURCE.collect(job, place)), offline=True)
     assert verdict.verdict.failure_type == "scheduler.launch"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"reason": "NodeLost", "phase": "Unknown"},
+        {
+            "phase": "Failed",
+            "conditions": [
+                {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
+                {"type": "Ready", "status": "False", "lastTransitionTime": "2026-05-04T09:00:00Z"},
+            ],
+        },
+    ],
+)
+def test_a_pod_whose_node_was_lost_names_it(
+    status: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = [
+        {
+            "metadata": {"name": f"llama-{number}", "labels": {"job-name": "llama"}},
+            "spec": {"nodeName": f"gpu-n{number}"},
+            "status": status if number == 2 else {"phase": "Failed", "reason": "Evicted"},
+        }
+        for number in range(4)
+    ]
+    (tmp_path / "pods").write_text(json.dumps({"items": pods}))
+    (tmp_path / "kubectl").write_text(f'#!/bin/sh\ncat "{tmp_path}/pods"\n')
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (job,) = SOURCE.find("llama", 5)
+    assert job.lost_nodes == ("gpu-n2",) and len(job.nodes) == 4
 
 
 def test_a_missing_tool_and_a_closed_cluster_are_named(

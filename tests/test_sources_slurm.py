@@ -251,3 +251,47 @@ def test_newer_releases_tell_the_output_themselves(tmp_path: Path) -> None:
     found, outside = outputs(accounts_of_sacct(text), [str(tmp_path)])
     assert sorted(Path(path).name for path in found) == ["plain%j.out", "vit-alice-41_7-0003.out"]
     assert not outside
+
+
+LATER = ("JobID", "JobName", "User", "State", "Submit", "Start", "End", "NodeList", "FailedNode")
+
+
+def sacct_of_a_later_release(folder: Path, *rows: tuple[str, ...]) -> None:
+    """A sacct that knows the field FailedNode (23.02 and later), beside an scontrol that forgot every job."""
+    kept = ("JobID|JobName|User|State", *("|".join(row[:4]) for row in rows))
+    known = ("\x1f".join(LATER), *("\x1f".join(row) for row in rows))
+    for name, lines in (("kept", kept), ("known", known)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    (folder / "sacct").write_text(
+        f"#!/bin/sh\ncase \"$*\" in *helpformat*) echo '{' '.join(LATER)}';;"
+        f' *FailedNode*) cat "{folder}/known";; *) cat "{folder}/kept";; esac\n'
+    )
+    (folder / "scontrol").write_text("#!/bin/sh\necho 'Invalid job id specified' >&2\nexit 1\n")
+    for name in ("sacct", "scontrol"):
+        (folder / name).chmod(0o755)
+
+
+def test_the_node_that_was_lost_is_known_and_is_the_culprit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sacct_of_a_later_release(
+        tmp_path,
+        ("7", "sft", "ann", "NODE_FAIL", "100", "100", "200", "gpu-n[05-08]", "gpu-n07"),
+        ("7.batch", "batch", "", "CANCELLED", "100", "100", "200", "gpu-n05", ""),
+        ("8", "sft", "ann", "NODE_FAIL", "100", "100", "200", "gpu-n[05-06]", "gpu-n06"),
+        ("8", "sft", "ann", "COMPLETED", "200", "300", "400", "gpu-n[01-02]", ""),
+        ("9", "sft", "ann", "NODE_FAIL", "100", "100", "200", "gpu-n03", ""),
+        ("10", "sft", "ann", "NODE_FAIL", "100", "100", "200", "gpu-n[03-04]", ""),
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    source = Slurm(roots=(str(tmp_path),))
+    jobs = {job.id: job for job in source.ended(0.0)}
+    # Of one that ran again, the node of its first run; of one on a single node, that one.
+    assert {key: job.lost_nodes for key, job in jobs.items()} == {
+        "7": ("gpu-n07",), "8": ("gpu-n06",), "9": ("gpu-n03",), "10": (),
+    }  # fmt: skip
+    place = tmp_path / "collected"
+    place.mkdir()
+    verdict = triage(list(source.collect(jobs["7"], place)), offline=True)
+    assert verdict.verdict.failure_type == "host.node_lost"
+    assert verdict.verdict.culprits.hosts == ("gpu-n07",)

@@ -15,7 +15,7 @@ from logtriage.apps.moments import moment
 from logtriage.report.visible import visible
 
 if TYPE_CHECKING:
-    from logtriage.memory.history import Glance, Wanted
+    from logtriage.memory.history import Wanted
 
 _SUFFIXES = (".csv", ".parquet", ".jsonl")
 
@@ -55,7 +55,7 @@ def history(
         user,
     )
     data_dir = load_settings().data_dir
-    rows = _host_rows(data_dir, wanted) if what else map(_row, _glances(data_dir, wanted))
+    rows = _host_rows(data_dir, wanted) if what else _rows(data_dir, wanted)
     if export is not None:
         _export(list(rows), export)
         return
@@ -72,27 +72,29 @@ def history(
             answer(f"{line}\n")
 
 
-def _glances(data_dir: Path, wanted: Wanted) -> Iterator[Glance]:
-    from logtriage.memory.history import glances
+def _rows(data_dir: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    from dataclasses import asdict
 
-    return glances(data_dir, wanted)
+    from logtriage.memory.history import glances
+    from logtriage.report.document import iso_time
+
+    return ({**asdict(each), "at": iso_time(each.at)} for each in glances(data_dir, wanted))
 
 
 def _host_rows(data_dir: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
     from logtriage.fleet.hosts import host_figures, host_key
-    from logtriage.memory.verdicts import kept_verdicts
+    from logtriage.memory.history import wanted_verdicts
     from logtriage.report.document import iso_time
 
     seen: dict[str, float] = {}
     began: dict[str, Counter[str]] = {}
-    ids = set()
-    for each in _glances(data_dir, wanted):
-        ids.add(each.id)
+    verdicts = []
+    for each, verdict in wanted_verdicts(data_dir, wanted):
+        verdicts.append(verdict)
         for key in {host_key(name) for name in (*each.hosts, *each.culprit_hosts)}:
             seen[key] = max(seen.get(key, 0.0), each.at)
         for key in {host_key(name) for name in each.culprit_hosts}:
             began.setdefault(key, Counter())[each.failure_type] += 1
-    verdicts = (kept.verdict for kept in kept_verdicts(data_dir) if kept.verdict.id in ids)
     for figures in host_figures(verdicts, window_days=None):
         key = host_key(figures.host)
         if wanted.host and host_key(wanted.host) != key:
@@ -104,6 +106,12 @@ def _host_rows(data_dir: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
             "failed_jobs": figures.failed_jobs,
             "began_here": types.total(),
             "types": [f"{kind} {count}" for kind, count in types.most_common()],
+            "faults": figures.faults,
+            "multi_node_faults": figures.multi_node_faults,
+            "single_node_jobs": figures.single_node_jobs,
+            "single_node_faults": figures.single_node_faults,
+            "lost": figures.lost,
+            "xids": list(figures.xids),
             "score": figures.score,
             "standing": figures.standing,
             "last_seen": iso_time(seen.get(key)),
@@ -123,14 +131,6 @@ def _draw_hosts(rows: Sequence[dict[str, Any]]) -> None:
 
 def _minute(time: str | None) -> str:
     return (time or "-")[:16].replace("T", " ")
-
-
-def _row(each: Glance) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from logtriage.report.document import iso_time
-
-    return {**asdict(each), "at": iso_time(each.at)}
 
 
 def _export(rows: Sequence[dict[str, Any]], file: Path) -> None:

@@ -92,7 +92,7 @@ def digest(
     """The digest of a night from all that the store knows."""
     known = sorted(jobs, key=lambda job: job.key)
     tonight = tuple(job for job in known if job.night == night.id)
-    hosts = host_figures(map(_accounted, known))
+    hosts = host_figures(map(_accounted, known), lost={job.verdict.id: job.lost_nodes for job in known})
     chains = retry_chains(known)
     failed = [job for job in tonight if is_failure(job.verdict)]
     return Digest(

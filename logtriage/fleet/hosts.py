@@ -3,8 +3,9 @@
 A lemon is a host that fails again and again. The signals are those of "Revisiting Reliability in Large-Scale
 Machine Learning Research Clusters" (Kokolis et al., HPCA 2025, arXiv:2410.21680), as far as logs and
 accounting hold them: failures of multi-node and of single-node jobs that began at the host, the rate of the
-latter, distinct Xid codes, and how often the host itself was lost, over 28 days. Its other signals (users'
-exclusion lists, repair tickets, times out of service) are in no log.
+latter, distinct Xid codes, and how often the host itself was lost (by the verdict, or as the scheduler
+declared it), over 28 days. Its other signals (users' exclusion lists, repair tickets, times out of service)
+are in no log.
 
 The paper sets thresholds on the signals by hand. Here each host is compared with all others by the hours it
 ran: that of n machine faults at least k fell on a host that ran a share s of all hours has the chance
@@ -16,10 +17,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import exp, lgamma, log, log1p, log10
 from statistics import median
+from types import MappingProxyType
 
 from logtriage.fleet.jobs import HOUR, is_failure, seconds_run
 from logtriage.report.document import Verdict, seconds_of
@@ -29,6 +31,7 @@ WINDOW_DAYS = 28  # of the paper
 LEMON_CHANCE = 0.01  # that any host of the fleet looks like this without being worse than the others
 WATCH_CHANCE = 0.05  # of this host alone, before the number of hosts is counted
 MOST_SCORE = 100.0
+LOST = "host.node_lost"
 LEAST_FAULTS = 2  # one fault makes no lemon, however little its host ran
 _XID = re.compile(r"\bXid\b[^\d\n]{0,12}\([^)\n]{0,40}\)[^\d\n]{0,4}(\d{1,3})\b|\bXid[ :=]{1,3}(\d{1,3})\b")
 _ADDRESS = re.compile(r"[\d.]+|[0-9a-f:]*:[0-9a-f:.]*")
@@ -40,8 +43,8 @@ class HostFigures:
 
     `hours` are node-hours; of jobs that tell no times the median of the others' counts, and with no times at
     all each job counts as one. `faults` are jobs that a fault of this machine ended, `expected` how many the
-    rate of all other hosts would give it, `chance` that so many or more are due to chance, over all hosts.
-    `score` is -log10 of that chance: 2 is one in a hundred, 6 one in a million.
+    rate of all other hosts would give it. `score` is -log10 of the chance that any host of the fleet has so
+    many or more without being worse than the others: 2 is one in a hundred, 6 one in a million.
     """
 
     host: str
@@ -52,12 +55,10 @@ class HostFigures:
     multi_node_faults: int
     single_node_jobs: int
     single_node_faults: int
-    lost: int  # times that the host itself was lost (host.node_lost)
+    lost: int  # jobs under which the host itself was lost
     xids: tuple[int, ...]
     kinds: tuple[tuple[str, int], ...]  # failure types of the faults, most frequent first
-    verdict_ids: tuple[str, ...]  # of the faults, in order of time
     expected: float | None
-    chance: float
     score: float
     standing: str  # lemon | watch | ""
 
@@ -73,16 +74,23 @@ class _Tally:
     runs: list[float | None] = field(default_factory=list)  # seconds of each job
     failed: int = 0
     single_jobs: int = 0
-    # (when, verdict, failure type, whether the job had several nodes)
-    faults: list[tuple[float, str, str, bool]] = field(default_factory=list)
+    faults: list[tuple[str, bool]] = field(
+        default_factory=list
+    )  # failure type, whether the job had several nodes
+    lost: int = 0
     xids: set[int] = field(default_factory=set)
 
 
-def host_figures(verdicts: Iterable[Verdict], window_days: float | None = WINDOW_DAYS) -> list[HostFigures]:
+def host_figures(
+    verdicts: Iterable[Verdict],
+    window_days: float | None = WINDOW_DAYS,
+    lost: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[HostFigures]:
     """Figures of every host that the verdicts name, the most suspicious first.
 
     The window ends with the job that ended last; jobs without a time are inside it. None: all jobs count. Of
-    verdicts with one id the last one counts.
+    verdicts with one id the last one counts. `lost` are the hosts that the scheduler declared lost under a
+    job, by the id of its verdict.
     """
     known = list({verdict.id: verdict for verdict in verdicts}.values())
     if window_days is not None:
@@ -92,7 +100,7 @@ def host_figures(verdicts: Iterable[Verdict], window_days: float | None = WINDOW
         known = [each for each, end in zip(known, ends, strict=True) if end is None or end >= oldest]
     tallies: dict[str, _Tally] = defaultdict(_Tally)
     for verdict in known:
-        _count(verdict, tallies)
+        _count(verdict, frozenset(map(host_key, lost.get(verdict.id, ()))), tallies)
     runs = [run for tally in tallies.values() for run in tally.runs if run is not None]
     usual = median(runs) / HOUR if runs and median(runs) > 0 else 1.0
     hours = {
@@ -128,19 +136,27 @@ def host_key(name: str) -> str:
     return name if _ADDRESS.fullmatch(name) else name.split(".")[0] or name
 
 
-def _count(verdict: Verdict, tallies: dict[str, _Tally]) -> None:
+def _count(verdict: Verdict, lost: Set[str], tallies: dict[str, _Tally]) -> None:
+    """Count a job for its hosts, and for those that an earlier run lost, for which no times are known."""
     culprits = machine_fault_hosts(verdict)
-    ended = seconds_of(verdict.job.ended)
-    run = seconds_run(seconds_of(verdict.job.started), ended)
+    kind = verdict.verdict.failure_type
+    run = seconds_run(seconds_of(verdict.job.started), seconds_of(verdict.job.ended))
     hosts = {host_key(name): name for name in (*verdict.verdict.culprits.hosts, *verdict.job.hosts)}
     for host, name in hosts.items():
         tally = tallies[host]
         tally.names[name] += 1
         tally.runs.append(run)
-        tally.failed += is_failure(verdict)
+        tally.failed += is_failure(verdict) or host in lost
         tally.single_jobs += len(hosts) == 1
-    for host in culprits:
-        tallies[host].faults.append((ended or 0.0, verdict.id, verdict.verdict.failure_type, len(hosts) > 1))
+    for host in lost - hosts.keys():
+        tally = tallies[host]
+        tally.names[host] += 1
+        tally.runs.append(None)
+        tally.failed += 1
+    for host in {*culprits, *lost}:
+        fault = kind if host in culprits else LOST
+        tallies[host].faults.append((fault, len(hosts) > 1))
+        tallies[host].lost += host in lost or fault == LOST
     for host, xid in _xids(verdict, culprits):
         if host in hosts:
             tallies[host].xids.add(xid)
@@ -196,8 +212,8 @@ def _figures(
 ) -> HostFigures:
     overall = min(1.0, chance * compared)
     count = len(tally.faults)
-    several = sum(is_multi for _, _, _, is_multi in tally.faults)
-    kinds = Counter(kind for _, _, kind, _ in tally.faults)
+    several = sum(is_multi for _, is_multi in tally.faults)
+    kinds = Counter(kind for kind, _ in tally.faults)
     score = min(MOST_SCORE, abs(log10(overall))) if overall > 0 else MOST_SCORE
     standing = ""
     if _is_lemon(count, overall):
@@ -213,12 +229,10 @@ def _figures(
         multi_node_faults=several,
         single_node_jobs=tally.single_jobs,
         single_node_faults=count - several,
-        lost=kinds["host.node_lost"],
+        lost=tally.lost,
         xids=tuple(sorted(tally.xids)),
         kinds=tuple(sorted(kinds.items(), key=lambda each: (-each[1], each[0]))),
-        verdict_ids=tuple(each[1] for each in sorted(tally.faults)),
         expected=None if expected is None else round(expected, 3),
-        chance=overall,
         score=round(score, 1),
         standing=standing,
     )

@@ -27,6 +27,7 @@ class TriagedJob:
     ended: float | None = None
     gpus: int | None = None
     nodes: tuple[str, ...] = ()
+    lost_nodes: tuple[str, ...] = ()  # as the scheduler declared them, of earlier runs as well
 
     @property
     def failure_type(self) -> str:

@@ -69,8 +69,8 @@ def reliability(jobs: Iterable[TriagedJob]) -> Reliability:
         measured += 1
         gpu_hours += width * ran / HOUR
         node_hours += len(job.nodes) * ran / HOUR
-        failures += is_failure(job.verdict)
-        machine += bool(machine_fault_hosts(job.verdict))
+        failures += is_failure(job.verdict) or bool(job.lost_nodes)
+        machine += bool(machine_fault_hosts(job.verdict) or job.lost_nodes)
     return Reliability(total, measured, gpu_hours, node_hours, failures, machine)
 
 

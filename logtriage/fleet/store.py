@@ -24,7 +24,19 @@ from logtriage.report.visible import visible
 from logtriage.sources.job import KnownJob
 
 # What is kept of what a source knows of a job.
-_FACTS = ("id", "source", "name", "user", "state", "started", "ended", "exit_code", "nodes", "gpus")
+_FACTS = (
+    "id",
+    "source",
+    "name",
+    "user",
+    "state",
+    "started",
+    "ended",
+    "exit_code",
+    "nodes",
+    "lost_nodes",
+    "gpus",
+)
 
 _metadata = MetaData()
 _nights = Table(
@@ -172,4 +184,5 @@ def _triaged(key: str, known: Mapping[str, Any], verdict: Verdict, night: int) -
         ended=known["ended"] if is_accounted else seconds_of(job.ended),
         gpus=known["gpus"],
         nodes=tuple(known["nodes"]) or job.hosts,
+        lost_nodes=tuple(known.get("lost_nodes", ())),  # not kept by the first versions
     )

@@ -6,6 +6,7 @@ listed in the time in which a person waits.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.memory.verdicts import NO_VERDICT, kept_entry, kept_files
+from logtriage.report.document import Verdict, read_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,25 @@ class Wanted:
 
 def glances(data_dir: Path, wanted: Wanted | None = None) -> Iterator[Glance]:
     """The kept verdicts that are wanted, the newest first; files that cannot be read are passed over."""
-    wanted = wanted or Wanted()
+    return (glance for glance, _ in _wanted(data_dir, wanted or Wanted()))
+
+
+def wanted_verdicts(data_dir: Path, wanted: Wanted) -> Iterator[tuple[Glance, Verdict]]:
+    """The kept verdicts that are wanted with all that they say, the newest first."""
+    for glance, document in _wanted(data_dir, wanted):
+        with contextlib.suppress(*NO_VERDICT):
+            yield glance, read_verdict(document)
+
+
+def _wanted(data_dir: Path, wanted: Wanted) -> Iterator[tuple[Glance, dict[str, Any]]]:
     for path in kept_files(data_dir, wanted.since):
         try:
-            each = _glance(kept_entry(path))
+            entry = kept_entry(path)
+            glance = _glance(entry)
         except NO_VERDICT:
             continue
-        if wanted.takes(each):
-            yield each
+        if wanted.takes(glance):
+            yield glance, entry["verdict"]
 
 
 def _glance(entry: dict[str, Any]) -> Glance:

@@ -30,6 +30,7 @@ _JOB_LABELS = (
     "job-name",
 )
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")  # RFC 1123, as object names are
+_NODE_LOST = ("DeletionByTaintManager", "DeletionByPodGC")  # reasons of the condition DisruptionTarget
 _MOST_PODS = 5_000
 _MOST_BYTES = 1 << 30  # of one container's log
 _AT_A_TIME = 8
@@ -197,7 +198,8 @@ class Kubernetes(BaseModel):
             started=min(started, default=None),
             ended=max(moments or gone, default=None) if is_over else None,
             exit_code=str(codes[0]) if codes else ("0" if ends else ""),
-            nodes=tuple(dict.fromkeys(node for pod in pods if (node := _text(pod, "spec", "nodeName")))),
+            nodes=_nodes(pods),
+            lost_nodes=_nodes([pod for pod in pods if _lost_its_node(pod)]),
             gpus=sum(map(_gpus, pods)) or None,
             note=f"a container waits ({waits[0]})" if waits else "",
         )
@@ -225,6 +227,18 @@ def _list(pod: Mapping[str, Any], part: str, key: str) -> list[dict[str, Any]]:
 def _containers(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
     kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
     return [status for kind in kinds for status in _list(pod, "status", kind)]
+
+
+def _nodes(pods: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for pod in pods if (node := _text(pod, "spec", "nodeName"))))
+
+
+def _lost_its_node(pod: Mapping[str, Any]) -> bool:
+    """Whether the cluster took the pod away because its node did not answer, or was gone."""
+    return _text(pod, "status", "reason") == "NodeLost" or any(
+        each.get("type") == "DisruptionTarget" and each.get("reason") in _NODE_LOST
+        for each in _list(pod, "status", "conditions")
+    )
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -175,7 +175,9 @@ class Slurm(BaseModel):
         if own := [each for each in accounts if each.id == job_id and not each.step]:
             run = _run(own)
             # In scontrol's words: among sacct's columns a node's name is not known for what it is.
-            text += "".join(f"JobId={run.id} JobState={run.state} FailedNode={each}\n" for each in run.lost_nodes)
+            text += "".join(
+                f"JobId={run.id} JobState={run.state} FailedNode={each}\n" for each in run.lost_nodes
+            )
         place.write_text(text, encoding="utf-8")
         return str(place)
 
