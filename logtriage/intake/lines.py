@@ -89,7 +89,7 @@ class LineReader:
         rank = self._rank(rank, head, host, pid, message)
         time = self._time(stamp, head, rank)
         if time is None and stamp is None:
-            time = self._inherited(clean, rank)
+            time = self._inherited(clean, message, rank)
         source = self._source
         host = host or source.host
         return Line(source.file, number, offset, text, message, rank, host, source.attempt, time, level, pid)
@@ -206,7 +206,7 @@ class LineReader:
             return seconds + DAY
         return seconds - DAY if seconds > last + DAY / 2 and seconds - DAY >= 0 else seconds
 
-    def _inherited(self, clean: str, rank: int | None) -> float | None:
+    def _inherited(self, clean: str, message: str, rank: int | None) -> float | None:
         """The time of a line without a prefix of time: a date inside it, else that of the line before."""
         last = self._last
         stamp = inner_time(clean[:400], year=self._year) if ":" in clean else None
@@ -218,6 +218,6 @@ class LineReader:
             if not self._layout.is_timed:
                 self._last = stamp.seconds
             return stamp.seconds
-        if rank is not None and rank in self._last_of:
-            return self._last_of[rank]
+        if rank is not None and rank in self._last_of and _BODY.match(message):
+            return self._last_of[rank]  # it goes on with what that rank wrote there
         return last

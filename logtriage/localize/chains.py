@@ -99,14 +99,24 @@ BELOW_LINES = 10
 
 
 def _explained_below(sign: Sign, causes: Sequence[Sign]) -> bool:
-    """A general exception whose reason is printed right below it, in lines of their own (`causes`)."""
+    """A general exception whose reason is printed right below it, in lines of their own (`causes`).
+
+    That a peer waited in vain is no reason for an exception other than the RuntimeError that tells of it.
+    """
     if sign.raised is None or sign.rule.failure_type not in GENERAL_TYPES:
         return False
     first = bisect.bisect_right(causes, sign.line.number, key=lambda cause: cause.line.number)
     return any(
-        other.line.number - sign.line.number <= BELOW_LINES and other.line.rank in (None, sign.line.rank)
+        other.line.number - sign.line.number <= BELOW_LINES
+        and other.line.rank in (None, sign.line.rank)
+        and other.line.host in (None, sign.line.host)
+        and (sign.rule.failure_type == "code.runtime" or not _of_peers(other))
         for other in causes[first : first + BELOW_LINES]
     )
+
+
+def _of_peers(sign: Sign) -> bool:
+    return sign.rule.failure_type is not None and sign.rule.failure_type.startswith("collective.")
 
 
 def _chain_order(sign: Sign) -> tuple[int, int, int, int]:
