@@ -134,6 +134,18 @@ def test_a_loss_that_left_and_stayed_away(tmp_path: Path) -> None:
     assert body.confidence < 0.8
 
 
+def test_a_loss_that_stands_in_a_block_below_its_step(tmp_path: Path) -> None:
+    blocks = "".join(
+        f"[step={n}/4000]:\n\t Train time/total: {n * 2}\n\t Train loss/train/total: {loss:.4f}\n"
+        "\t Train lr: 0.0002\n"
+        for n, loss in enumerate(FALLING + [8.1, 8.3] * 20, 1)
+    )
+    body = judged(tmp_path, {"train.log": blocks}).verdict
+    assert body.failure_type == "numerics.divergence"
+    assert "loss/train/total: 8.1000" in body.evidence[0].text
+    assert any("checkpoint" in each.text for each in body.mitigations)
+
+
 def test_a_loss_of_a_run_continued_late_that_doubled_for_good(tmp_path: Path) -> None:
     steady = [2.0 + 0.02 * (n % 5) for n in range(60)]
     assert judged(tmp_path, {"a.log": curve([*steady, *[6.5, 6.6] * 15])}).verdict.failure_type == (
@@ -154,7 +166,7 @@ def test_a_loss_of_a_run_continued_late_that_doubled_for_good(tmp_path: Path) ->
     ],
 )
 def test_other_curves_do_not_diverge(losses: list[float]) -> None:
-    assert diverged(gather(scene(of_rank(0, curve(losses)))).traces) is None
+    assert diverged(gather(read := scene(of_rank(0, curve(losses)))).traces, read) is None
 
 
 def _lines(losses: list[float]) -> list[tuple[float, Line]]:

@@ -58,8 +58,8 @@ def test_the_step_from_which_it_was_slow_is_known() -> None:
     peers = measured([FAST] * 40, [0.01] * 20 + [SLOW - FAST] * 20)
     slow = measured([FAST] * 20 + [SLOW] * 20, [0.01] * 40)
     found = told(peers, peers, slow, peers)
-    assert found is not None
-    assert found.since_step == 21
+    assert found is not None and found.since is not None
+    assert "INFO step 21 " in found.since.text
 
 
 def test_a_slow_rank_for_which_nobody_waits_is_no_straggler() -> None:
@@ -155,3 +155,32 @@ def test_one_of_four_hosts_that_all_others_wait_for_is_slow_by_little(tmp_path: 
     usual = {f"{host}.log": lines(host, 500, 350) for host in ("gx-1", "gx-2", "gx-4")}
     verdict = judged(tmp_path, {**usual, "gx-3.log": lines("gx-3", 820, 12)}).verdict
     assert (verdict.failure_type, verdict.culprits.hosts) == ("slow.straggler", ("gx-3",))
+
+
+def timer_table(step: int, generator: float, *, in_a_line: bool) -> str:
+    """What Megatron prints of a step: the batch generator runs within the forward pass."""
+    head = f"{clock(8.0 * step)} iteration {step:8d}/ 9000 | elapsed time per iteration (ms): 8000.0 |\n"
+    if in_a_line:
+        return (
+            head
+            + f"time (ms) | forward-compute: {generator + 900:.2f} | backward-compute: 1800.00 "
+            + f"| batch-generator: {generator:.2f}\n"
+        )
+    return (
+        head
+        + "(min, max) time across ranks (ms):\n"
+        + f"    forward-backward ......................: ({generator + 2600:.2f}, {generator + 2700:.2f})\n"
+        + f"    batch-generator ................................: ({generator - 50:.2f}, {generator:.2f})\n"
+        + "    optimizer ......................................: (20.10, 22.30)\n"
+    )
+
+
+@pytest.mark.parametrize("in_a_line", [True, False])
+def test_timers_of_megatron_tell_that_a_job_waits_for_data(tmp_path: Path, in_a_line: bool) -> None:
+    waiting = "".join(timer_table(step, 4100.0 + step, in_a_line=in_a_line) for step in range(1, 15))
+    body = judged(tmp_path / "slow", {"train.log": waiting}).verdict
+    assert body.failure_type == "slow.data"
+    assert "batch-generator" in body.evidence[0].text
+    assert any("workers" in each.text for each in body.mitigations)
+    healthy = "".join(timer_table(step, 60.0, in_a_line=in_a_line) for step in range(1, 15))
+    assert judged(tmp_path / "well", {"train.log": healthy}).verdict.failure_type == "none.running"

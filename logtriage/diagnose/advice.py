@@ -23,6 +23,31 @@ _GENERAL = {
     "none": "Nothing needs repair.",
 }
 
+# Of types that ranks and times show where no line, and so no rule, says a word.
+_BY_TYPE = {
+    "slow.data": (
+        "Give the loader more workers and prefetching, or stage the data on local disks; `iostat -x 5` and "
+        "`nfsiostat 5` on a node tell whether the storage is what limits.",
+        "Look at what the loader does for each sample (decompression, tokenising, augmentation): do it once "
+        "beforehand where it can be.",
+    ),
+    "slow.straggler": (
+        "Compare the slow ranks' host with another: `nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE`, "
+        "`dcgmi diag -r 2`, `top`, and the link rates of its network cards.",
+        "Where the host is slow with another job as well, take it out; where not, compare the ranks' shares "
+        "of work (uneven batches, expert load, logging or evaluation on one rank).",
+    ),
+    "hang.silent": (
+        "Before anything is ended, take stacks on every node: `py-spy dump --native --pid PID`; the process "
+        "that stands elsewhere than all others holds them up.",
+        "Restart with a collective time-out, so that the next stall ends by itself and names the operation.",
+    ),
+    "numerics.divergence": (
+        "Resume from a checkpoint some hundred steps before the rise and skip the batches in between; lower "
+        "the learning rate or tighten gradient clipping if it comes back.",
+    ),
+}
+
 
 def restart(decision: Decision, findings: Findings) -> Restart:
     """Whether to restart as it is, and which hosts to leave out."""
@@ -51,6 +76,9 @@ def mitigations(decision: Decision, findings: Findings) -> tuple[Mitigation, ...
             if each.when is None or each.when.lower() in seen:
                 text = _filled(each.text, rule, decision)
                 found.setdefault(text, Mitigation(text=text, source=source, reference=reference))
+    if not found:
+        for text in _BY_TYPE.get(decision.failure_type, ()):
+            found[text] = Mitigation(text=text, source="taxonomy")
     action = taxonomy()[decision.failure_type].action
     if decision.failure_type != "unknown":
         found.setdefault(_GENERAL[action], Mitigation(text=_GENERAL[action], source="taxonomy"))

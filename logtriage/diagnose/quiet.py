@@ -33,7 +33,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return _hang(findings, outcome)
     if slow is not None and not hints:
         return slow_job(findings, slow, ())
-    if not hints and (left := diverged(findings.progress.traces)) is not None:
+    if not hints and (left := diverged(findings.progress.traces, findings.scene)) is not None:
         return _diverged(left, outcome)
     if outcome.kind == "completed" and outcome.line is not None:
         return Decision(

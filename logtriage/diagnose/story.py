@@ -24,7 +24,7 @@ def summary(findings: Findings, decision: Decision) -> str:
     where = _where(decision)
     if where:
         sentences.append(where)
-    elif decision.why:
+    elif decision.why and decision.why.lower() != decision.title.lower():
         sentences.append(_sentence(decision.why))
     followed = list(dict.fromkeys(taxonomy()[each.failure_type].id for each in decision.symptoms))
     followed = [name for name in followed if name not in (decision.failure_type, "unknown")]

@@ -49,8 +49,9 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     if root.failure_type == "collective.init" and not accused(findings.scene)[0]:
         return None  # a communicator that fails on its own is no victim
     ended = {each.host for each in root.causes if each.host is not None}
-    if root.failure_type.startswith("process.") and (root.ranks or 0 < len(ended) < len(findings.topology.hosts)):
-        return None  # the process that died is named, or the one host whose processes were ended
+    some = 0 < len(ended) < len(findings.topology.hosts)
+    if root.failure_type.startswith("process.") and (root.ranks or some):
+        return None  # the process that died is named, or those hosts whose processes were ended
     suspects = recorded or silent_ranks(
         findings.candidates, findings.topology, findings.progress, findings.scene
     )

@@ -76,6 +76,40 @@ MOST_DURATIONS = 400_000
 HEADING_LINES = 3  # a heading stands right above its table
 
 
+# Megatron's timers: `    batch-generator ......: (4099.36, 4288.46)` (the least and most of all ranks) in
+# rows below a heading, or `time (ms) | forward-compute: 4766.8 | batch-generator: 4099.4` in one line.
+_TIMER_ROW = regex(
+    r"^\s*(?P<name>[A-Za-z][\w /+-]{1,60}?) ?\.{3,}: ?\(?(?P<least>\d+\.?\d*)(?:, (?P<most>\d+\.?\d*)\))?\s*$"
+)
+_TIMER_LINE = regex(r"^\s*time \(ms\) \| ")
+_TIMER = regex(r"\| (?P<name>[A-Za-z][\w /+-]{1,60}?): (?P<value>\d+\.?\d*)")
+
+
+def timer_tables(scene: Scene) -> Iterator[dict[str, tuple[float, Line]]]:
+    """The timers that one rank prints of a step, in the table's own unit (the most of all ranks), with lines."""
+    for reading in scene.readings:
+        if reading.source.role not in JOB_ROLES:
+            continue
+        rows: dict[str, tuple[float, Line]] = {}
+        for line in reading.lines:
+            row = _TIMER_ROW.match(line.message[:200]) if "...:" in line.message else None
+            if row is not None and row["name"] not in rows:
+                rows[row["name"]] = float(row["most"] or row["least"]), line
+                continue
+            if rows:
+                yield rows
+                rows = {}
+            if row is not None:
+                rows[row["name"]] = float(row["most"] or row["least"]), line
+            elif _TIMER_LINE.match(line.message[:100]):
+                yield {
+                    each["name"]: (float(each["value"]), line)
+                    for each in _TIMER.finditer(line.message[:4000])
+                }
+        if rows:
+            yield rows
+
+
 # A row, or a field, that names the host that it is about.
 _HOST_ROW = regex(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||\s)")
 _HOST_FIELD = regex(rf"\b(?:host(?:name)?|node(?:name)?)[\"']?[=:] ?[\"']?({HOST_WORD})(?![\w.-])")

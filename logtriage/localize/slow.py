@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from logtriage.localize.durations import DATA, WAIT, WORK, durations, timings
+from logtriage.localize.durations import DATA, WAIT, WORK, durations, timer_tables, timings
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.localize.stragglers import Straggling, compare
@@ -36,15 +37,14 @@ class Slowness:
     lines: tuple[Line, ...]
     factor: float
     summary: str
-    since_step: int | None
     since: Line | None = None  # the line from which on it was slow
     straggling: Straggling | None = None  # by which comparison
     hosts: tuple[str, ...] = ()  # where times are told of hosts, not of ranks
 
 
-def starved(traces: Sequence[Trace]) -> Slowness | None:
+def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     """A job that waits for data longer than it computes, in most of the steps that it reports."""
-    shares: list[tuple[float, Line]] = []
+    shares = _shares_of_timers(scene)
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
         values = timings(line.message.replace('"', ""))
         data = [
@@ -72,24 +72,34 @@ def starved(traces: Sequence[Trace]) -> Slowness | None:
     shares.sort(key=lambda item: -item[0])
     lines = tuple(line for _, line in shares[:3])
     told = f"steps spend {typical:.0%} of their time waiting for data"
-    return Slowness("slow.data", (), lines, typical, told, None)
+    return Slowness("slow.data", (), lines, typical, told)
+
+
+def _shares_of_timers(scene: Scene) -> list[tuple[float, Line]]:
+    """Of Megatron's timers the batch generator's share of the longest, within which it runs."""
+    shares = []
+    for table in islice(timer_tables(scene), MOST_POINTS):
+        waited = table.get("batch-generator")
+        longest = max(seconds for seconds, _ in table.values())
+        if waited is not None and len(table) > 1 and longest > 0:
+            shares.append((waited[0] / longest, waited[1]))
+    return shares
 
 
 def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness | None:
     """What made the job slow, where the times that its lines tell show it."""
     found = compare(durations(scene, topology))
     if isinstance(found, Straggling):
-        return _of_ranks(found, topology, progress)
+        return _of_ranks(found, topology)
     numbers: dict[str, int] = {}
     if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
         told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
-        since = _step_at(of.since, progress)
-        return Slowness("slow.straggler", (), of.lines, of.factor, told, since, of.since, hosts=hosts)
-    return starved([trace for trace in progress.traces if len(trace.points) >= 4])
+        return Slowness("slow.straggler", (), of.lines, of.factor, told, of.since, hosts=hosts)
+    return starved([trace for trace in progress.traces if len(trace.points) >= 4], scene)
 
 
-def _of_ranks(found: Straggling, topology: Topology, progress: Progress) -> Slowness:
+def _of_ranks(found: Straggling, topology: Topology) -> Slowness:
     """The slow ranks, named by their host where they are all of it."""
     hosts = topology.hosts_of(found.ranks)
     whole = (
@@ -102,27 +112,4 @@ def _of_ranks(found: Straggling, topology: Topology, progress: Progress) -> Slow
     verb = "take" if len(found.ranks) > 1 and not whole else "takes"
     field = f" for {found.field!r}" if found.field else ""
     told = f"{who} {verb} {found.factor:.1f} times as long{field} as the other ranks, which wait"
-    return Slowness(
-        "slow.straggler",
-        found.ranks,
-        found.lines,
-        found.factor,
-        told,
-        _step_at(found.since, progress),
-        found.since,
-        found,
-    )
-
-
-def _step_at(line: Line | None, progress: Progress) -> int | None:
-    """The step that a line tells of, or the last that its file told of before."""
-    if line is None:
-        return None
-    before = [
-        point
-        for trace in progress.traces
-        if trace.file == line.file
-        for point in trace.points
-        if point.line.number <= line.number
-    ]
-    return max(before, key=lambda point: point.line.number).step if before else None
+    return Slowness("slow.straggler", found.ranks, found.lines, found.factor, told, found.since, found)
