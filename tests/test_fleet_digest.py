@@ -12,10 +12,11 @@ from browser import opened
 from fleet_verdicts import ECC, START, fleet_job
 from markdown_it import MarkdownIt
 
+from logtriage.fleet.chat import chat
 from logtriage.fleet.digest import Digest, digest, page_name
 from logtriage.fleet.incidents import incidents, signature
 from logtriage.fleet.jobs import TriagedJob, loss
-from logtriage.fleet.publication import chat, json_lines, markdown, publish, without_secrets
+from logtriage.fleet.publication import json_lines, markdown, publish, without_secrets
 from logtriage.fleet.reliability import reliability, trend
 from logtriage.fleet.retries import retry_chains
 from logtriage.fleet.store import Night, Untriaged

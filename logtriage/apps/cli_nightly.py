@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from logtriage.settings import Settings
 
 LINE_SECONDS = 60.0  # between two lines of progress where nobody watches
-NOT_ALL = 1  # something could not be triaged, or a source did not answer
+NOT_ALL = 1  # something could not be triaged, a source did not answer, or the post was refused
 
 
 def nightly(
@@ -53,19 +53,23 @@ def nightly(
     ] = "local",
     job_seconds: Annotated[float, typer.Option(min=0.1, help="Longest time for one job.")] = 1_800,
     job_memory: Annotated[float, typer.Option(metavar="MIB", min=1, help="Most memory for one job.")] = 4_096,
+    slack: Annotated[
+        str, typer.Option(metavar="CHANNEL", help="Post what it says to Slack as well: C0123456789, #name.")
+    ] = "",
     offline: Annotated[bool, typer.Option("--offline", help="Ask no model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no warnings.")] = False,
 ) -> None:
     """Triage every job that ended since the last run. A digest tells what they died of.
 
     Without --output the digest goes to standard output as Markdown. Exit status: 0 done, 1 something could
-    not be triaged, 3 no job is readable.
+    not be triaged or posted, 3 no job is readable.
     """
     from logtriage.fleet.supervision import Limits
     from logtriage.memory.ledger import LedgerFault
     from logtriage.settings import load_settings
 
     settings = load_settings()
+    post = _poster(settings, slack) if slack else None  # wrong usage is told before hours of work
     oldest = moment(since, "--since") if since else None
     limits = Limits(job_seconds, int(job_memory * (1 << 20)), offline)
     if output is not None:
@@ -78,7 +82,8 @@ def nightly(
         raise typer.Exit(1) from None
     if not quiet:
         _tell(done)
-    if done.broken or done.faults:
+    is_told = post is None or post(done)
+    if done.broken or done.faults or not is_told:
         raise typer.Exit(NOT_ALL)
 
 
@@ -205,6 +210,31 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
             bars.update(task, description=escape(visible(job, 60)), completed=done, total=total)
 
         yield advance
+
+
+def _poster(settings: Settings, channel: str) -> Callable[[Finished], bool]:
+    """What posts a digest, where it has news; it answers False, and says why, where Slack did not take it."""
+    if not settings.slack_bot_token.get_secret_value():
+        lacking = "no slack_bot_token: set LOGTRIAGE_SLACK_BOT_TOKEN (see docs/slack.md)"
+        raise typer.BadParameter(f"--slack: {lacking}")
+    try:
+        from logtriage.apps.slack.post import NotPosted, post
+    except ImportError as fault:
+        lacking = f"{fault.name} is not installed (pip install 'logtriage[slack]')"
+        raise typer.BadParameter(f"--slack: {lacking}") from None
+    from logtriage.fleet.chat import chat_message
+    from logtriage.fleet.publication import without_secrets
+
+    def posted(done: Finished) -> bool:
+        if done.digest.tonight or done.digest.untriaged:
+            try:
+                post(settings, channel, chat_message(without_secrets(done.digest)))
+            except NotPosted as fault:
+                complain(f"the digest was not posted to {visible(channel, 80)}: {fault}")
+                return False
+        return True
+
+    return posted
 
 
 def _tell(done: Finished) -> None:

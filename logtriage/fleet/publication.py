@@ -1,4 +1,4 @@
-"""A digest as people and programs read it: Markdown, an HTML site, JSON lines, a text for chat.
+"""A digest as people and programs read it: Markdown, an HTML site, JSON lines, a text for chat (`chat`).
 
 Log text is hostile: each form escapes every value by itself, after what a terminal or browser would obey was
 made visible, and after secrets were replaced.
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
+from logtriage.fleet.chat import broken, chat, headline
 from logtriage.fleet.digest import WINDOW_DAYS, Digest, page_name
 from logtriage.fleet.hosts import HostFigures
 from logtriage.fleet.incidents import Incident, signature
@@ -32,7 +33,6 @@ from logtriage.report.visible import prose, visible
 
 MOST_ROWS = 50  # of a table
 MOST_JOBS = 200
-MOST_TOLD = 5  # of each kind in a text for chat
 BAR_HEIGHT = 76  # of the busiest day, in the units of the page's drawing
 _BARS = "▁▂▃▄▅▆▇█"
 # What could be markup: of underscores those at the edge of a word, of dashes and the like those at the start.
@@ -89,16 +89,6 @@ def _write(target: Path, text: str) -> None:
     part.replace(target)
 
 
-def headline(digest: Digest) -> str:
-    failed = len(digest.failed)
-    told = f"{words.counted(failed, 'job')} failed" if failed else "No job failed"
-    if not (digest.tonight or digest.untriaged):
-        told = "No job ended since the last night" if digest.before else "No job has ended"
-    if digest.lemons:
-        return f"{told}; {words.counted(len(digest.lemons), 'host')} to take out"
-    return told
-
-
 # --- the forms -----------------------------------------------------------------------------------------
 
 
@@ -144,32 +134,6 @@ def _entry(job: TriagedJob) -> dict[str, Any]:
     }
 
 
-def chat(digest: Digest) -> str:
-    """A short text in Slack's mrkdwn: nothing in it mentions, calls or links anybody."""
-    lines = [f"*{_mrkdwn(headline(digest))}* ({_mrkdwn(digest.place)}, {digest.date})"]
-    if digest.lost.parts:
-        lines.append(f"Lost: {digest.lost.hours:,.1f} GPU-hours")
-    for host in digest.lemons[:MOST_TOLD]:
-        told = f"{words.counted(host.faults, 'machine fault')} in {words.counted(host.jobs, 'job')}"
-        lines.append(f"• take out *{_mrkdwn(host.host)}*: {told} ({_mrkdwn(_broken(host))})")
-    for name, rows in (("new", digest.new_incidents), ("again", digest.recurring)):
-        for incident in rows[:MOST_TOLD]:
-            where = f" on {_mrkdwn(words.listed(incident.hosts, 3))}" if incident.hosts else ""
-            count = words.counted(incident.tonight, "job")
-            lines.append(f"• {name}: {_mrkdwn(incident.title)}: {count}{where}")
-        if len(rows) > MOST_TOLD:
-            lines.append(f"• {name}: {len(rows) - MOST_TOLD} more")
-    if person := len(digest.unknowns) + len(digest.untriaged):
-        lines.append(f"• {words.counted(person, 'job')} for a person to look at")
-    return "\n".join(lines) + "\n"
-
-
-def _mrkdwn(text: str) -> str:
-    escaped = visible(text, 200).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # A zero-width space keeps them from being markup; inside a word an underscore is none.
-    return re.sub(r"([*~`]|(?<!\w)_|_(?!\w))", "\u200b\\1", escaped)
-
-
 # --- what the templates are filled with ----------------------------------------------------------------
 
 
@@ -208,7 +172,7 @@ def _with_filters(environment: Environment) -> Environment:
     ours: dict[str, Callable[..., Any]] = {
         "alone": _alone,
         "anchor": _anchor,
-        "broken": _broken,
+        "broken": broken,
         "hours": lambda number: f"{number:,.1f}",
         "listed": lambda names: words.listed(names, 6),
         "moment": lambda seconds: words.clock(iso_time(seconds)),
@@ -227,12 +191,6 @@ def _alone(host: HostFigures) -> str:
         if rate is None
         else f"{host.single_node_faults} of {host.single_node_jobs} ({words.percent(rate)})"
     )
-
-
-def _broken(host: HostFigures) -> str:
-    """What broke on a host: `gpu.nvlink 7, host.node_lost 2, Xid 74`."""
-    xids = [f"Xid {', '.join(map(str, host.xids))}"] if host.xids else []
-    return ", ".join([f"{kind} {count}" for kind, count in host.kinds] + xids)
 
 
 def _as_markdown(value: Any) -> Any:
