@@ -207,6 +207,76 @@ def test_a_rank_that_the_detector_of_its_framework_names(tmp_path: Path) -> None
     assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (9,))
 
 
+def _report(scores: dict[int, float], prefix: str = "") -> str:
+    rows = "".join(f"{prefix}  Rank={r} Node=pl-{r // 4} Score={score:.2f}\n" for r, score in scores.items())
+    own = "".join(f"{prefix}  Rank={r} Node=pl-{r // 4} Score=0.99\n" for r in scores)
+    return f"{prefix}GPU relative performance:\n{rows}{prefix}GPU individual performance:\n{own}"
+
+
+_SLOW = "STRAGGLER DETECTION WARNING: Some GPUs have worse relative performance. Affected ranks: [5, 6]\n"
+_CANCEL = "slurmstepd: error: *** JOB 4711 ON pl-0 CANCELLED AT 2026-01-31T08:10:00 ***\n"
+
+
+def test_scores_of_a_straggler_detection_name_ranks_and_hosts(tmp_path: Path) -> None:
+    well, bad = dict.fromkeys(range(8), 0.98), {**dict.fromkeys(range(8), 0.98), 5: 0.55, 6: 0.6}
+    for order, reports in enumerate(([_report(bad), _SLOW], [_SLOW, _report(bad)])):  # of two versions
+        text = steps(20) + _report(well) + steps(20, first=21, at=60) + "".join(reports)
+        body = judged(tmp_path / str(order), {"slurm-4711.out": text + steps(9, first=41) + _CANCEL}).verdict
+        assert (body.failure_type, body.culprits.ranks, body.culprits.hosts) == (
+            "slow.straggler",
+            (5, 6),
+            ("pl-1",),
+        )
+
+
+def test_a_job_whose_stragglers_recovered_is_not_slow(tmp_path: Path) -> None:
+    well = dict.fromkeys(range(8), 0.98)
+    text = steps(20) + _SLOW + steps(20, first=21, at=60) + _report(well) + steps(20, first=41, at=120)
+    text += f"{clock(300)} INFO Training finished.\n"
+    assert kind(tmp_path, train__log=text) == "none.completed"
+
+
+SEFF = "\nJob ID: 71\nCluster: lab\nUser/Group: me/us\nState: {state} (exit code {code})\nCores: 8\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "expected"),
+    [
+        ("COMPLETED", 0, "none.completed"),
+        ("TIMEOUT", 0, "scheduler.time_limit"),
+        ("OUT_OF_MEMORY", 0, "host.out_of_memory"),
+        ("CANCELLED", 0, "scheduler.cancelled"),
+        ("NODE_FAIL", 0, "host.node_lost"),
+    ],
+)
+def test_the_state_that_seff_tells_is_the_end(tmp_path: Path, state: str, code: int, expected: str) -> None:
+    assert kind(tmp_path, slurm_71__out=steps(20) + SEFF.format(state=state, code=code)) == expected
+
+
+def test_communicators_that_are_torn_down_after_the_save_are_no_failure(tmp_path: Path) -> None:
+    end = "".join(
+        f"nq-1:{400 + r}:{500 + r} [{r}] NCCL INFO comm 0x55d0c{r} rank {r} nranks 2 cudaDev {r} busId b0000 "
+        f"- Abort COMPLETE\nnq-1:{400 + r}:{600 + r} [{r}] NCCL INFO [Service thread] Connection closed by "
+        f"localRank {r}\n"
+        for r in range(2)
+    )
+    text = steps(20) + end + "0: Finished training run era5-b, 16 epochs, best validation loss 0.031\n"
+    assert kind(tmp_path, slurm_72__out=text) == "none.completed"
+
+
+def test_who_stops_a_job_of_rays_is_told(tmp_path: Path) -> None:
+    text = (
+        steps(20)
+        + "(raylet, ip=10.4.0.9) The node with node id 7c2d has been marked dead because the detector has "
+        "missed too many heartbeats from it. (autoscaler: scale down of an idle node)\n"
+        "*** SIGTERM received at time=1769846700 on cpu 3 ***\n"
+        "2026-01-31 08:05:00,101 SUCC cli.py:63 -- Job 'sft-nightly' was stopped\n"
+    )
+    verdict = judged(tmp_path, {"driver.log": text})
+    assert verdict.verdict.failure_type == "scheduler.cancelled"
+    assert "was stopped" in verdict.verdict.evidence[0].text
+
+
 def test_waiting_for_the_next_batch_by_another_name(tmp_path: Path) -> None:
     text = "".join(
         f"{clock(60 * n)} (trainer:754) INFO: 2epoch:train:{n}-{n + 9}batch: iter_time=8.3, "

@@ -24,6 +24,7 @@ BOOT = (
     "[Sat Jan 31 07:59:03 2026] usb 1-1: new device\n"
 )
 SLURM = "slurmstepd: error: *** JOB 4711 ON gpu-1 CANCELLED AT 2026-01-31T08:10:00"
+EVENTS = "LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\n"
 BEATS = "".join(f"{clock(60 + 10 * number)} DEBUG heartbeat\n" for number in range(100))
 
 
@@ -337,6 +338,82 @@ CASES = {
         },
         "none.running",
         "step 99 ",
+    ),
+    "a node that its cloud takes back, and a peer that notices": Case(
+        {
+            "events.txt": EVENTS
+            + "9m   Normal   Scheduled   pod/sft-0   Successfully assigned ml/sft-0 to aks-g-1-vmss00000a\n"
+            "9m   Normal   Scheduled   pod/sft-1   Successfully assigned ml/sft-1 to aks-g-1-vmss00000b\n"
+            "2m   Warning   PreemptScheduled   node/aks-g-1-vmss00000b   Preempt Scheduled: Sat, 31 Jan 2026 "
+            "08:00:40 GMT. DurationInSeconds: -1.\n"
+            "1m   Normal   RemovingNode   node/aks-g-1-vmss00000b   Node aks-g-1-vmss00000b event: Removing "
+            "Node aks-g-1-vmss00000b from Controller\n",
+            "sft-0.log": steps(20) + REMOTE.format(rank=0),
+        },
+        "scheduler.preempted",
+        "PreemptScheduled",
+        hosts=("aks-g-1-vmss00000b",),
+    ),
+    "a node that Karpenter gives up": Case(
+        {
+            "events.txt": EVENTS
+            + "9m   Normal   Scheduled   pod/sft-1   Successfully assigned ml/sft-1 to "
+            "ip-10-4-0-9.ec2.internal\n"
+            "3m   Normal   SpotRebalanceRecommendation   node/ip-10-4-0-9.ec2.internal   Spot rebalance "
+            "recommendation was triggered\n"
+            "2m   Warning   SpotInterrupted   node/ip-10-4-0-9.ec2.internal   Spot interruption warning was "
+            "triggered\n"
+            "1m   Warning   InstanceTerminating   node/ip-10-4-0-9.ec2.internal   Instance is terminating\n",
+            "sft-0.log": steps(20) + REMOTE.format(rank=0),
+        },
+        "scheduler.preempted",
+        "SpotInterrupted",
+        hosts=("ip-10-4-0-9.ec2.internal",),
+    ),
+    "an image that came at the second try, in a job that ended well": Case(
+        {
+            "events.txt": EVENTS
+            + '9m   Normal   Pulled   pod/tune-1   Successfully pulled image "reg/tune:2" in 41s\n'
+            '10m   Warning   Failed   pod/tune-1   Failed to pull image "reg/tune:2": rpc error\n'
+            '10m   Normal   BackOff   pod/tune-1   Back-off pulling image "reg/tune:2": ErrImagePull\n'
+            "11m   Warning   FailedScheduling   pod/tune-1   0/4 nodes are available: 4 Insufficient cpu.\n"
+            "10m   Normal   Scheduled   pod/tune-1   Successfully assigned ml/tune-1 to gpu-7\n"
+            "1m   Normal   Completed   job/tune   Job completed\n",
+            "tune-0.log": steps(20),
+        },
+        "none.completed",
+        "Job completed",
+    ),
+    "an image of one container that never came": Case(
+        {
+            "events.txt": EVENTS
+            + '9m   Warning   Failed   pod/tune-1   Failed to pull image "reg/tune:2": rpc error\n'
+            '8m   Normal   Pulled   pod/tune-1   Successfully pulled image "reg/side:1" in 41s\n'
+            "8m   Normal   Started   pod/tune-1   Started container side\n"
+        },
+        "scheduler.launch",
+        "Failed to pull image",
+    ),
+    "processes of JAX's that never connected": Case(
+        {
+            "err.txt": traceback(
+                "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: "
+                "PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early"
+            )
+        },
+        "network.rendezvous",
+        "PjRT_Client_Connect",
+    ),
+    "processes of JAX's that wait for one in the middle": Case(
+        {
+            "err.txt": steps(20)
+            + traceback(
+                "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: "
+                "save_12::3. This usually happens because a task triggered the barrier too early"
+            )
+        },
+        "collective.timeout",
+        "save_12",
     ),
     "a program that writes on but steps no more": Case(
         {"train.log": steps(20) + BEATS}, "hang.silent", "step 20 "

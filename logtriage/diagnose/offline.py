@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.quiet import undecided, without_error
+from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
@@ -52,6 +52,9 @@ def decide(findings: Findings) -> Decision:
     elsewhere = recorded_elsewhere(findings, root)
     if elsewhere is not None:
         return elsewhere
+    slow = findings.slowness
+    if slow is not None and any(each.line in slow.lines for each in root.causes):
+        return slow_job(findings, slow, ())  # a detector's warning: its reports name the ranks and hosts
     decision = with_recorded_ranks(findings, from_group(findings, root))
     if not root.is_learned and _may_be_hidden(root, findings):
         decision = replace(decision, confidence=min(decision.confidence, PART_CONFIDENCE))

@@ -119,7 +119,7 @@ def gather_candidates(
                 captures=sign.hit.captures,
                 record=sign.record if sign.raised is not None else None,
                 source_role=sign.source.role,
-                recovered=sign.is_ignored,
+                recovered=sign.is_ignored or (sign.line.file, sign.line.number) in pods.overcome,
             )
         )
     found += _unruled(scene, topology, clocks, progress)

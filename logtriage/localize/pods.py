@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logtriage.intake.reading import Reading
 from logtriage.model import Line, SourceRole
@@ -34,6 +35,7 @@ class Pods:
     node_of_file: dict[str, str]
     pod_of_file: dict[str, str]
     files: frozenset[str]
+    overcome: frozenset[tuple[str, int]] = frozenset()  # file and number of events that ended nothing
 
     def pod(self, line: Line) -> str | None:
         """The pod that a line of kubectl's output speaks of."""
@@ -88,4 +90,84 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif current is not None and (found := _NODE.match(text)):
                 nodes.setdefault(current, found["node"])
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
-    return Pods(nodes, rows, nodes_described, described, frozenset(files))
+    pods = Pods(nodes, rows, nodes_described, described, frozenset(files))
+    return replace(pods, overcome=_overcome(readings, pods))
+
+
+_EVENT = regex(r"\b(?:Normal|Warning)\s+(?P<reason>[A-Z]\w{2,60})\s")
+_AGE = regex(r"(?:^|\s)(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?(?=\s)")
+_IMAGE = regex(r"[Ii]mage \"(?P<image>[^\"\s]{1,500})\"")
+_RESTARTING = "Back-off restarting failed container"  # what starts it again does not mend it
+_RAN = frozenset(("Pulled", "Created", "Started"))
+# By what the kubelet or the scheduler tells that it failed at, what tells that it got there after all.
+_SETTLED_BY = {
+    "FailedScheduling": _RAN | {"Scheduled"},
+    "FailedMount": _RAN | {"SuccessfulMountVolume"},
+    "FailedAttachVolume": _RAN | {"SuccessfulAttachVolume"},
+    "FailedCreatePodSandBox": _RAN,
+    "Failed": _RAN,
+    "BackOff": _RAN,
+    "InspectFailed": _RAN,
+}
+_JOB_DONE = regex(
+    r"\b(?:Completed|AllJobsCompleted|\w*JobSucceeded)\s+\w{2,20}/(?P<job>[a-z0-9][\w.-]{0,250})\s+\S.*"
+    r"(?i:completed|succe)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    reason: str
+    pod: str | None
+    line: Line
+    age: int | None  # seconds before the list was made
+
+    def is_before(self, other: _Event) -> bool:
+        """By age, which is coarse: events of one age count as told in their usual order."""
+        if self.age is not None and other.age is not None:
+            return self.age >= other.age
+        return self.line.number < other.line.number
+
+
+def _overcome(readings: Sequence[Reading], pods: Pods) -> frozenset[tuple[str, int]]:
+    """Events of failures after which the same pod got there, or its job ended well, by file and number."""
+    found: set[tuple[str, int]] = set()
+    for reading in readings:
+        if reading.source.role is not SourceRole.KUBERNETES:
+            continue
+        events = [event for line in reading.lines if (event := _event(line, pods)) is not None]
+        of_pod: dict[str | None, list[_Event]] = defaultdict(list)
+        for event in events:
+            of_pod[event.pod].append(event)
+        ends = [(done["job"], each) for each in events if (done := _JOB_DONE.search(each.line.text[:1000]))]
+        found.update(
+            (event.line.file, event.line.number)
+            for event in events
+            if event.pod is not None
+            and (
+                any(_settles(later, event) for later in of_pod[event.pod])
+                or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
+            )
+        )
+    return frozenset(found)
+
+
+def _event(line: Line, pods: Pods) -> _Event | None:
+    text = line.text[:2000]
+    if (found := _EVENT.search(text)) is None:
+        return None
+    # Before the reason in a list of events, behind it in the description of a pod.
+    told = next((age for age in _AGE.finditer(text[: found.end() + 40]) if age.lastindex), None)
+    parts = [int(part or 0) for part in told.groups()] if told else None
+    age = parts[0] * 86400 + parts[1] * 3600 + parts[2] * 60 + parts[3] if parts else None
+    return _Event(found["reason"], pods.pod(line), line, age)
+
+
+def _settles(later: _Event, failed: _Event) -> bool:
+    if later.reason not in _SETTLED_BY.get(failed.reason, ()) or not failed.is_before(later):
+        return False
+    if _RESTARTING in failed.line.text:
+        return False
+    image = _IMAGE.search(failed.line.text[:2000])
+    # A pod has more than one image: another container's says nothing.
+    return image is None or image["image"] in later.line.text

@@ -1,7 +1,8 @@
-"""What a framework's own detector of stragglers reports: the slowest rank and the fastest."""
+"""What a framework's own detector of stragglers reports: the slowest rank and the fastest, or scores."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -15,15 +16,18 @@ MOST_LINES = 20_000  # of a job, the last ones
 
 
 def slow_by_reports(scene: Scene) -> Slowness | None:
-    """The rank that the detector of its framework shows to be slow all along."""
-    lines = [
+    """The ranks that the detector of their framework shows to be slow all along."""
+    return _extremes(_holding(scene, "MnEtpt/Rnk")) or _warned(_holding(scene, *_REPORT))
+
+
+def _holding(scene: Scene, *words: str) -> list[Line]:
+    return [
         line
         for reading in scene.readings
         if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
         for line in reading.lines
-        if "MnEtpt/Rnk" in line.text[:4000]
+        if any(word in line.text[:4000] for word in words)
     ][-MOST_LINES:]
-    return _extremes(lines)
 
 
 # Megatron-LM's straggler detector: the least and the most throughput, each with its rank.
@@ -47,4 +51,56 @@ def _extremes(lines: Iterable[Line]) -> Slowness | None:
     factor = median([ratio for ratio, _ in own])
     told_by = tuple(line for _, line in own)
     summary = f"rank {rank} has {1 / factor:.0%} of the throughput of the fastest rank in {count} reports"
-    return Slowness("slow.straggler", (rank,), (told_by[0], *told_by[-2:]), factor, summary, None)
+    return Slowness("slow.straggler", (rank,), (told_by[0], *told_by[-2:]), factor, summary)
+
+
+# NVIDIA's resiliency extension: a score of each rank, 1 at best, and a warning below a threshold (0.7).
+_WARNING = regex(r"(?i)stragglers?\b.{0,120}Affected ranks: ?[\[{(](?P<ranks>\d[\d, ]{0,2000})?")
+_STRAGGLER = regex(r"StragglerId\(rank=(?P<rank>\d{1,6}), node='?(?P<host>[\w.-]{1,253})")
+_SCORE = regex(r"\bRank=(?P<rank>\d{1,6}) Node=(?P<host>[\w.-]{1,253}) Score=(?P<score>\d(?:\.\d{1,4})?)\b")
+_HEADING = regex(r"GPU (?P<kind>relative|individual) performance:")
+_REPORT = ("Affected ranks", " Score=", " performance:")
+THRESHOLD = 0.7  # the extension's own, for both of its scores
+AGAIN_WELL = 0.9  # what a rank scores that is slow no more
+
+
+def _warned(lines: Iterable[Line]) -> Slowness | None:
+    """The ranks of most of the newer warnings, without those that later scored well."""
+    warnings: list[tuple[frozenset[int], Line]] = []
+    scores: dict[int, tuple[float, Line]] = {}  # of the last report
+    hosts: dict[int, str] = {}
+    heading: tuple[str, Line] | None = None
+    for line in lines:
+        text = line.text[:4000]
+        if (row := _SCORE.search(text)) is not None:
+            rank, score = int(row["rank"]), float(row["score"])
+            scores[rank] = min(scores.get(rank, (score, line)), (score, line), key=lambda each: each[0])
+            hosts[rank] = row["host"]
+        elif (head := _HEADING.search(text)) is not None:
+            if heading is None or head["kind"] in ("relative", heading[0]):  # the first of a report
+                scores = {}
+            heading = head["kind"], line
+        elif (told := _WARNING.search(text)) is not None:
+            placed = {int(each["rank"]): each["host"] for each in _STRAGGLER.finditer(text)}
+            hosts.update(placed)
+            listed = re.findall(r"\d{1,6}", told["ranks"] or "")
+            warnings.append((frozenset((*map(int, listed), *placed)), line))
+    newer = warnings[len(warnings) // 2 :]
+    if not newer:
+        return None
+    last = newer[-1][1]
+    counts = Counter(rank for ranks, _ in newer for rank in ranks)
+    named = {rank for rank, count in counts.items() if count * 3 >= len(newer) * 2}
+    if heading is not None and heading[1].file == last.file and heading[1].number > last.number:
+        named = {rank for rank in named if rank in scores and scores[rank][0] < AGAIN_WELL}
+    slow = tuple(sorted(named))
+    if not slow:
+        return None
+    shown = sorted((scores[rank] for rank in slow if rank in scores), key=lambda each: each[0])
+    factor = 1 / max(median([score for score, _ in shown]) if shown else THRESHOLD, 0.01)
+    first = next(line for ranks, line in warnings if ranks & set(slow))
+    told_by = dict.fromkeys((first, last, *(line for _, line in shown[:2])))
+    who = ", ".join(map(str, slow[:8])) + (", …" if len(slow) > 8 else "")
+    summary = f"the straggler detection names rank {who}: {factor:.1f} times as slow as the fastest"
+    where = tuple(dict.fromkeys(hosts[rank] for rank in slow if rank in hosts))
+    return Slowness("slow.straggler", slow, tuple(told_by), factor, summary, since=first, hosts=where)
