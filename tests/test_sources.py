@@ -354,15 +354,15 @@ def test_what_was_fetched_again_is_kept_anew(
     sources = configured_sources(chosen)
     (job,) = find_jobs("8001", sources).jobs
     (other,) = find_jobs("4812", sources).jobs
-    fetched(job, chosen)
+    fetched(job, sources, chosen.data_dir)
     (folder,) = (tmp_path / "data" / COLLECTED).iterdir()
     nearly = time.time() - COLLECTED_KEPT + 3600
     os.utime(folder, (nearly, nearly))
-    (path,) = fetched(job, chosen).paths
+    (path,) = fetched(job, sources, chosen.data_dir).paths
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 2 * 3600)
-    fetched(other, chosen)
+    fetched(other, sources, chosen.data_dir)
     assert (Path(path) / "rank0.log").exists()
     monkeypatch.setattr(time, "time", lambda: now + COLLECTED_KEPT + 60)
-    fetched(other, chosen)
+    fetched(other, sources, chosen.data_dir)
     assert not Path(path).exists()

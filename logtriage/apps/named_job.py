@@ -29,7 +29,8 @@ def paths_of(asked: Sequence[str], settings: Settings) -> list[str]:
     from logtriage.sources.lookup import configured_sources, find_jobs
 
     word = asked[0]
-    found = find_jobs(word, configured_sources(settings))
+    sources = configured_sources(settings)
+    found = find_jobs(word, sources)
     for said in found.unasked:
         complain(f"warning: {said}")
     jobs = [job for job in found.jobs if job.id == word] or found.jobs
@@ -44,7 +45,7 @@ def paths_of(asked: Sequence[str], settings: Settings) -> list[str]:
     if jobs[0].is_running:
         complain(f"warning: job {jobs[0].id} is still running")
     try:
-        collected = fetched(jobs[0], settings)
+        collected = fetched(jobs[0], sources, settings.data_dir)
     except SourceFault as fault:
         raise NothingReadable(f"job {word} has no logs to read: {fault}") from None
     for said in collected.missed:

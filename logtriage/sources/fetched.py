@@ -7,26 +7,26 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from logtriage.settings import Settings
-from logtriage.sources.job import KnownJob
-from logtriage.sources.lookup import Collected, collect, configured_sources
+from logtriage.sources.job import JobSource, KnownJob
+from logtriage.sources.lookup import Collected, collect
 
 COLLECTED = "collected"  # folder of what sources fetched, such as the logs of pods
 COLLECTED_KEPT = 14 * 86_400.0  # seconds
 
 
-def fetched(job: KnownJob, settings: Settings) -> Collected:
+def fetched(job: KnownJob, sources: Sequence[JobSource], data_dir: Path) -> Collected:
     """The logs of a job, of all sources that know it. Raises SourceFault where none has anything."""
-    collected = settings.data_dir / COLLECTED
+    collected = data_dir / COLLECTED
     _prune(collected)
     name = hashlib.sha256(f"{job.source}\n{job.id}".encode()).hexdigest()[:16]
     folder = collected / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.utime(folder)  # what is fetched again is kept anew
     try:
-        return collect(job, configured_sources(settings), folder)
+        return collect(job, sources, folder)
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # where nothing was fetched

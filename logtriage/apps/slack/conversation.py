@@ -173,8 +173,7 @@ async def _about_job(office: Office, question: Question, job: KnownJob, speaker:
     await _show(office, question, job, judged, note, speaker)
     if wants_model:
         with contextlib.suppress(TooMany, NothingReadable, Lost):
-            again = await asyncio.shield(office.triages.with_model(judged.paths).result)
-            judged = replace(again, missed=judged.missed)
+            judged = await asyncio.shield(office.triages.with_model(judged).result)
         await _show(office, question, job, judged, "", speaker)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import multiprocessing
 import threading
 import time
@@ -39,11 +40,12 @@ class Lost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict that was kept, the paths it stands on, and what could not be fetched."""
+    """A verdict that was kept, the paths it stands on, what could not be fetched, and whose job it is."""
 
     verdict: Verdict
     paths: tuple[str, ...]
-    missed: tuple[str, ...] = ()
+    missed: tuple[str, ...]
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,10 @@ class Triages:
         """
         return self._ordered((job.source, job.id), fetched_and_judged, job, self.settings)
 
-    def with_model(self, paths: tuple[str, ...]) -> Ticket:
+    def with_model(self, first: Judged) -> Ticket:
         """Judge once more, with the model that is configured. Raises as `of_job`."""
-        return self._ordered(("", *paths), judged, paths, self.settings, (), False)
+        call = functools.partial(judged, offline=False)
+        return self._ordered(("", *first.paths), call, first.paths, self.settings, first.missed, first.user)
 
     def _ordered(self, key: tuple[str, ...], call: Callable[..., Judged], *arguments: Any) -> Ticket:
         known = self._under_way.get(key)
@@ -202,13 +205,19 @@ def _warmed() -> None:
 def fetched_and_judged(job: KnownJob, settings: Settings) -> Judged:
     """Fetch a job's logs from its sources and judge them by rules. Raises SourceFault, NothingReadable."""
     from logtriage.sources.fetched import fetched
+    from logtriage.sources.lookup import configured_sources
 
-    found = fetched(job, settings)
-    return judged(found.paths, settings, found.missed, True)
+    found = fetched(job, configured_sources(settings), settings.data_dir)
+    return judged(found.paths, settings, found.missed, job.user)
 
 
 def judged(
-    paths: tuple[str, ...], settings: Settings, missed: tuple[str, ...] = (), offline: bool = True
+    paths: tuple[str, ...],
+    settings: Settings,
+    missed: tuple[str, ...] = (),
+    user: str = "",
+    *,
+    offline: bool = True,
 ) -> Judged:
     """Judge what lies at paths, and keep the verdict. Raises NothingReadable."""
     from logtriage import pipeline
@@ -221,8 +230,8 @@ def judged(
         verdict = pipeline.triage(list(paths), settings=settings, offline=offline, enough=enough)
     finally:
         timer.cancel()
-    keep(verdict, paths, settings.data_dir)
-    return Judged(verdict, paths, missed)
+    keep(verdict, paths, settings.data_dir, user)
+    return Judged(verdict, paths, missed, user)
 
 
 def answered_by_model(paths: tuple[str, ...], question: str, settings: Settings) -> Reply | None:
