@@ -33,6 +33,19 @@ def test_the_iteration_from_which_on_a_rank_was_slow_is_found_in_large_files(tmp
     assert verdict.stage is not None and verdict.stage.iteration == SLOW_FROM
 
 
+def test_the_first_reading_may_hold_only_slow_steps(tmp_path: Path) -> None:
+    quiet = "".join(f"{clock(number / 100)} {PADDING}{number}\n" for number in range(900))
+    files = {
+        f"rank{rank}.log": steps(9)
+        + quiet
+        + "".join(of_time(step, rank, slow=True) for step in range(10, STEPS))
+        for rank in RANKS
+    }
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("slow.straggler", (5,))
+    assert verdict.stage is not None and verdict.stage.iteration == SLOW_FROM
+
+
 def test_the_iteration_of_an_early_error_is_found_in_large_files(tmp_path: Path) -> None:
     full = f"{clock(2.0 * 300 + 1)} ERROR writer: shard write failed\n" + traceback(
         "OSError: [Errno 28] No space left on device", "flush"
@@ -59,6 +72,23 @@ def test_a_rank_without_such_lines_is_told_by_another_kind_of_them() -> None:
             if rank != 5:
                 text += f"{clock(number)} INFO compute {work}ms wait 10ms\n"
             text += f"{clock(number)} INFO profile: forward_ms={work}\n"
+        return text
+
+    readings = [of_rank(rank, steps(3) + timed(rank)) for rank in range(16)]
+    whole = scene(*readings)
+    found = compare(durations(whole, find(whole, bank()).topology))
+    assert isinstance(found, Straggling)
+    assert found.ranks == (4, 5)
+
+
+def test_a_rank_that_wrote_few_such_lines_since_it_is_slow_is_told_by_another_kind() -> None:
+    def timed(rank: int) -> str:
+        text = ""
+        for number in range(40):
+            work = (900 if rank in (4, 5) and number > 20 else 600) + number % 5
+            if rank != 5 or number in (3, 7, 13, 17, 37):
+                text += f"{clock(number)} INFO compute {work}ms\n"
+            text += f"{clock(number)} INFO profile: forward_ms={work + 100}\n"
         return text
 
     readings = [of_rank(rank, steps(3) + timed(rank)) for rank in range(16)]

@@ -85,6 +85,21 @@ def test_files_of_a_row_in_which_ranks_follow_each_other_are_machines(tmp_path: 
     assert any("missing ranks: {6}" in each.text for each in body.evidence)
 
 
+def test_files_that_slurm_named_after_a_job_and_numbered_are_no_machines(tmp_path: Path) -> None:
+    nodes = {
+        f"log-pretrain-9b_70411_{node}__out": "".join(
+            f"{rank}: {clock(2.0 * step)} rank={rank} step {step} loss 2.5\n"
+            for step in range(20)
+            for rank in (2 * node, 2 * node + 1)
+        )
+        for node in range(3)
+    }
+    nodes["log-pretrain-9b_70411_1__out"] += "3: [rank3]: " + ECC + "\n"
+    ended = "srun: error: hz-b8: task 3: Exited with exit code 1\n"
+    body = verdict(tmp_path, **nodes, slurm__out=ended)
+    assert named(body) == ("gpu.ecc_uncorrectable", (3,), ("hz-b8",))
+
+
 def test_a_file_in_a_launchers_folder_whose_lines_say_the_global_rank(tmp_path: Path) -> None:
     died = behind("INFO:my.app:[rank 6] ", "step 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.4")
     died += "Fatal Python error: Segmentation fault\n\n"

@@ -63,6 +63,20 @@ def test_the_end_of_another_job_in_a_controllers_log_is_not_this_jobs() -> None:
     assert decide(found).failure_type == "none.running"
 
 
+def test_a_number_that_is_another_jobs_by_chance_makes_that_job_not_ones_own() -> None:
+    controller = "".join(
+        f"[2026-01-31T08:0{number}:00.000] _job_complete: JobId={91000 + number} WEXITSTATUS 0\n"
+        for number in range(5)
+    )
+    chance = f'{clock(81)} INFO {{"event": "step_end", "sample": 91003}}\n'
+    found = findings(
+        reading("slurm-77001.out", "job tune id 77001 nodes 2\n" + steps(40)),
+        of_rank(0, steps(40) + chance),
+        reading("slurmctld.log", controller, SourceRole.SCHEDULER),
+    )
+    assert decide(found).failure_type == "none.running"
+
+
 def test_every_line_of_a_traceback_is_an_indication() -> None:
     found = findings(of_rank(0, steps(30)), of_rank(1, steps(30) + FATAL))
     told = [each.line for each in indications(found, decide(found)) if each.file == "rank1.log"]

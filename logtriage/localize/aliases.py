@@ -143,6 +143,8 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
             continue
         if not _HOST_WORD.match(stem) or not re.search(r"\d$", stem) or _COUNTED.match(stem):
             continue
+        if _OF_A_JOB.search(stem):
+            continue
         ranks = {line.rank for line in reading.lines if line.rank is not None}
         if len(ranks) > 1:
             rows[re.sub(r"\d+$", "", stem)][source.file] = (min(ranks), max(ranks))
@@ -155,6 +157,8 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
     return found
 
 
+# Slurm's `log-%x_%j_%n.out` names the job and counts its nodes.
+_OF_A_JOB = regex(r"(?i)(?:^|[-_.])(?:logs?|out|err|std(?:out|err)|slurm|job|\d{4,12})[-_.]")
 _ADDRESS = regex(r"(?:\d{1,3}\.){3}\d{1,3}$")
 _HOST_WORD = regex(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
 _WORKER = regex(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")

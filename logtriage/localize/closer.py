@@ -46,8 +46,7 @@ def with_onset(
     Of a straggler it began where its times rose, which is sought first; then the steps about that time are.
     """
     slow = findings.slowness
-    if slow is not None and slow.since is not None:
-        line = _rise(slow, slow.since, findings, root, sources, extents)
+    if slow is not None and (line := _rise(slow, findings, root, sources, extents)) is not None:
         findings = replace(findings, slowness=replace(slow, since=line))
         time = findings.time(line)
     if time is None:
@@ -100,20 +99,19 @@ def _sparseness(trace: Trace) -> tuple[float, int]:
 
 def _rise(
     slow: Slowness,
-    line: Line,
     findings: Findings,
     root: Path,
     sources: Sequence[Source],
     extents: Sequence[Extent],
-) -> Line:
-    """The line from which on the first of the slow ranks was slow; `line` is what was known of it."""
+) -> Line | None:
+    """The line from which on the first of the slow ranks was slow; None where it was all along."""
     found = slow.straggling
     if found is None:
-        return line
+        return slow.since
     of_file: dict[str, list[int]] = {}
-    for rank, first in found.onsets:
+    for rank, first in found.first:
         of_file.setdefault(first.file, []).append(rank)
-    risen = [line]
+    risen = [slow.since] if slow.since is not None else []
     for file, ranks in list(of_file.items())[:MOST_FILES]:
         begin, end = 0, 1 << 62
         for _ in range(ROUNDS):
@@ -133,7 +131,7 @@ def _rise(
                 break
             risen = [each for each in risen if each.file != file] + [at for at, _ in places]
             begin, end = min(start for _, start in places), max(at.offset for at, _ in places) + 1
-    return earliest(risen) or line
+    return earliest(risen) or slow.since
 
 
 def read_between(

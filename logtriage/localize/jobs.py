@@ -13,7 +13,9 @@ from logtriage.rulebank.rule import Role
 
 _JOB = regex(r"\b[Jj]ob_?[Ii]d[=: ](\d{1,12})\b")
 _NUMBER = regex(r"(?<!\d)\d{3,12}(?!\d)")
-_SPEAKS_OF_JOB = regex(r"(?i)\b(?:job|step|slurm)")
+# What a job's own lines say of its number stands right behind such a word; any other number can be another
+# job's by chance, of the many that steps and samples carry.
+_OWN_NUMBER = regex(r"(?i)(?:\bjob|slurm|\bstepid|\*\*\* step|\bid)[^\d\n]{0,24}(\d{3,12})(?!\d)")
 _POD = regex(r"\bpod/([a-z0-9][\w.-]{0,250})")
 _EVENT = regex(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
 EVENTS = 3  # a file with so many of kubectl's events is a namespace's
@@ -97,6 +99,6 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for line in (*reading.lines[:200], *reading.lines[-200:]):
             text = line.text[:400]
             lower = text.lower()
-            if ("job" in lower or "step" in lower or "slurm" in lower) and _SPEAKS_OF_JOB.search(text):
-                known.update(_NUMBER.findall(text))
+            if "job" in lower or "step" in lower or "slurm" in lower:
+                known.update(_OWN_NUMBER.findall(text))
     return OtherJobs(frozenset(named), frozenset(named & known), pods, files)

@@ -37,8 +37,8 @@ class Straggling:
     factor: float
     field: str
     lines: tuple[Line, ...]
-    since: Line | None  # the first from which on one of them was slow …
-    onsets: tuple[tuple[int, Line], ...]  # … and of each of them
+    since: Line | None  # the first from which on one of them was slow, None where all were all along
+    first: tuple[tuple[int, Line], ...]  # of each of them that line, or the first of its lines
     kind: tuple[str, str]  # what was compared (see Duration) …
     bar: float  # … and the seconds between the usual and the slow
 
@@ -73,8 +73,9 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
     if not found:
         return Alike(compared) if compared > 2 else None
     best, seen = max(found, key=lambda each: each[0].factor)
-    # Of a rank without such lines another kind of them may tell.
-    beside = {rank for each, _ in found for rank in each.ranks if rank not in seen}
+    # Of a rank without such lines another kind of them may tell, and of one with too few since it is slow.
+    newest = {rank: values[-1].seconds for rank, values in kinds[best.kind].items()}
+    beside = {rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank] > best.bar}
     return replace(best, ranks=tuple(sorted({*best.ranks, *beside})))
 
 
@@ -109,15 +110,15 @@ def _slow(
         return None
     worst = max(out, key=lambda rank: usual[rank])
     half_way = (middle + median(_late(by_rank[worst]))) / 2
-    onsets = [(rank, line) for rank in sorted(out) if (line := onset(by_rank[rank], half_way)) is not None]
-    since = earliest(line for _, line in onsets)
+    onsets = {rank: onset(by_rank[rank], half_way) for rank in sorted(out)}
+    since = earliest(line for line in onsets.values() if line is not None)
     return Straggling(
         ranks=tuple(sorted(out)),
         factor=usual[worst] / max(middle, 1e-9),
         field=kind[1],
         lines=_telling(by_rank, out, worst, since),
         since=since,
-        onsets=tuple(onsets),
+        first=tuple((rank, line or by_rank[rank][0].line) for rank, line in onsets.items()),
         kind=kind,
         bar=half_way,
     )
