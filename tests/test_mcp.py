@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -30,6 +31,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from logtriage.apps.cli import main
 from logtriage.apps.mcp_reach import Reach
+from logtriage.apps.mcp_wire import mended
 from logtriage.settings import Settings
 from logtriage.sources.roots import Refused
 
@@ -342,3 +344,51 @@ def test_whatever_is_asked_is_below_a_root_or_refused(place: Path, text: str, be
     except Refused:
         return
     assert os.path.realpath(path).startswith(os.path.realpath(place / "jobs"))
+
+
+def test_half_a_surrogate_pair_is_answered(place: Path) -> None:
+    """JSON may hold one, and a client that takes a file's name for text writes one: `\\udcff`."""
+    server = subprocess.Popen(
+        [*PROGRAM, "--root", str(place / "jobs")],
+        env=environment(place), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stdin and server.stdout
+    opening = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    calls = [("triage", {"path": "\udcff"}), ("rules_lookup", {"text": "\ud800 xid 79"})]
+    said = [{"id": 1, "method": "initialize", "params": opening}, {"method": "notifications/initialized"}]
+    said += [
+        {"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(calls, 2)
+    ]
+    watch = threading.Timer(60, server.kill)
+    watch.start()
+    try:
+        for each in said:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **each}) + "\n")
+        server.stdin.flush()
+        answers = {
+            each["id"]: each["result"] for each in (json.loads(server.stdout.readline()) for _ in "123")
+        }
+        server.stdin.close()
+        assert server.wait(20) == 0
+    finally:
+        watch.cancel()
+        server.kill()
+        server.stdout.close()
+    assert answers[2]["isError"] and "no logs at that path" in answers[2]["content"][0]["text"]
+    assert "fallen off the bus" in answers[3]["content"][0]["text"]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_only_halves_of_pairs_are_changed_in_a_message(text: str) -> None:
+    whole = text.encode("utf-8", "replace").decode()
+    written = json.dumps({"text": text, "\\ud800": whole, "😀": 1}).encode()
+    told = json.loads(mended(written))
+    assert told["\\ud800"] == whole and told["😀"] == 1
+    told["text"].encode()  # fails where there is half a pair
+    if text == whole:
+        assert told["text"] == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +49,9 @@ def mcp(
         lacking = f"{fault.name or 'the package mcp'} is not installed (pip install 'logtriage[mcp]')"
         raise typer.BadParameter(lacking) from None
     if http is None:
+        from logtriage.apps.mcp_wire import mended_input
+
+        sys.stdin = mended_input(sys.stdin.buffer)
         server.run("stdio")
         return
     if host not in LOOPBACK:
