@@ -87,7 +87,7 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
     if own is not None and own != evidence[0].line:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
-    last = last_line(findings.scene)
+    last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))
     return Decision(
@@ -194,6 +194,18 @@ def of_part(decision: Decision, findings: Findings) -> Decision:
         title = "The part of the logs that was read shows no cause"
         return replace(undecided(findings), title=title, evidence=())
     return replace(decision, title=f"{decision.title} (only part of the logs was read)")
+
+
+def _latest(scene: Scene) -> Line | None:
+    """Of the job's lines with the latest time the first, which tells it: those below it may only share it."""
+    dated = [
+        line
+        for reading in scene.readings
+        if reading.source.role in JOB_ROLES
+        for line in reading.lines
+        if line.time is not None
+    ]
+    return max(dated, key=lambda line: line.time or 0.0, default=None)
 
 
 def last_line(scene: Scene) -> Line | None:

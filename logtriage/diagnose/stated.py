@@ -10,7 +10,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.findings import MACHINE_ROLES, Findings
-from logtriage.model import Culprits, Evidence
+from logtriage.model import Culprits, Evidence, Line
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
@@ -121,10 +121,32 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         and lead.attempt is not None
         and each.attempt < lead.attempt
     ]
+    first = [
+        each
+        for each in root.causes
+        if told(each) == told(lead) and each.line.file == lead.line.file and not _is_elsewhere(each, culprits)
+    ]
+    earliest = min(first, key=lambda each: each.line.number, default=lead)
+    if earliest.line.number < lead.line.number and earliest not in chosen:
+        chosen.insert(1, earliest)
     cited = [Evidence(each.line, each.title, told(each)) for each in chosen]
+    if (below := _introduced(lead, findings)) is not None and below not in [each.line for each in cited]:
+        cited.insert(1, Evidence(below, "what it introduces"))
     if again:
         cited.insert(1, Evidence(again[0].line, f"the same in attempt {again[0].attempt}", told(again[0])))
     return tuple(cited)
+
+
+def _introduced(lead: Candidate, findings: Findings) -> Line | None:
+    """The line right below one that only introduces it (`backend='inductor' raised:`)."""
+    if not lead.line.text.rstrip().endswith(":"):
+        return None
+    below = [
+        line
+        for line in findings.scene.lines(lead.line.file)
+        if 0 < line.number - lead.line.number <= 2 and line.message.strip()
+    ]
+    return below[0] if below else None
 
 
 def _symptoms(findings: Findings, root: Group) -> tuple[Candidate, ...]:

@@ -86,7 +86,7 @@ _TIMER = regex(r"\| (?P<name>[A-Za-z][\w /+-]{1,60}?): (?P<value>\d+\.?\d*)")
 
 
 def timer_tables(scene: Scene) -> Iterator[dict[str, tuple[float, Line]]]:
-    """The timers that one rank prints of a step, in the table's own unit (the most of all ranks), with lines."""
+    """The timers that one rank prints of a step, in the table's own unit (the most of all ranks)."""
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue

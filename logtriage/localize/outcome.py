@@ -42,10 +42,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
     finished = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
-    if not progress.traces:
+    if (last := progress.last_step) is None:
         return Outcome("unclear", None, why="no step was ever reported")
-    ends = [trace.last for trace in progress.traces]
-    newest = max(ends, key=lambda point: (point.line.time or 0.0, point.step)).line
+    newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
     last_seen = max(scene.job_times(), default=None)

@@ -48,9 +48,15 @@ class Progress:
 
     @property
     def last_step(self) -> StepPoint | None:
-        """The furthest step that any rank reported in the latest stretch of the job."""
-        ends = [trace.last for trace in self.traces]
-        return max(ends, key=lambda point: (point.line.time or 0.0, point.step), default=None)
+        """The furthest step that any rank reported in the latest stretch of the job.
+
+        Of several reports of it the one of the longest trace: the others may only repeat its last line.
+        """
+        ends = [
+            (trace.last.line.time or 0.0, trace.last.step, len(trace.points), trace) for trace in self.traces
+        ]
+        furthest = max(ends, key=lambda each: each[:3], default=None)
+        return furthest[3].last if furthest else None
 
     @property
     def last_time(self) -> float | None:
