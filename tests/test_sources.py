@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
@@ -15,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_s3 import CHANGED, small_s3
 
 from logtriage import triage
 from logtriage.settings import Settings, SettingsFault, load_settings
@@ -298,47 +295,28 @@ def test_a_store_without_its_driver_says_what_to_install() -> None:
     assert not found.jobs and found.unasked
 
 
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """An S3 server on loopback."""
-    if not (importlib.util.find_spec("moto") and importlib.util.find_spec("s3fs")):
-        pytest.skip("needs moto[server] and s3fs")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
+def test_a_store_of_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("s3fs")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "trial")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (tmp_path / "moto.log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def test_a_real_s3_server(s3: str, tmp_path: Path) -> None:
-    import s3fs
-
-    system = s3fs.S3FileSystem(skip_instance_cache=True)
-    system.mkdir("logs-bucket")
-    system.pipe("logs-bucket/9001/rank0.log", ERROR.encode())
-    source = Store(patterns=("s3://logs-bucket/{job_id}/",))
-    (job,) = find_jobs("9001", [source]).jobs
-    collected = collect(job, [source], tmp_path / "work")
-    assert triage(list(collected.paths), offline=True).verdict.failure_type == "cuda.launch_failure"
-    assert [each.id for each in source.ended(time.time() - 600)] == ["9001"]
-    with pytest.raises(SourceFault, match="no-such-bucket-x is empty or not there"):
-        Store(patterns=("s3://no-such-bucket-x/{job_id}/",)).find("1", 1)
+    objects = {
+        "9001/rank0.log": ERROR.encode(),
+        "9001/deep/rank1.log": b"step 1",
+        "9002/rank0.log": b"step 1",
+    }
+    with small_s3({"logs-bucket": objects}) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        source = Store(patterns=("s3://logs-bucket/{job_id}/",))
+        (job,) = find_jobs("9001", [source]).jobs
+        (folder,) = collect(job, [source], tmp_path / "work").paths
+        read = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*.log"))
+        assert read == ["deep/rank1.log", "rank0.log"]
+        assert triage(folder, offline=True).verdict.failure_type == "cuda.launch_failure"
+        assert [each.id for each in source.ended(CHANGED - 60)] == ["9001", "9002"]
+        assert not list(source.ended(CHANGED + 60))
+        with pytest.raises(SourceFault, match="no-such-bucket-x is empty or not there"):
+            Store(patterns=("s3://no-such-bucket-x/{job_id}/",)).find("1", 1)
 
 
 def test_what_was_fetched_again_is_kept_anew(
