@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import WATCHDOG, bank, clock, findings, of_rank, reading, steps, traceback
+from scenes import WATCHDOG, bank, clock, findings, judged, of_rank, reading, steps, traceback
 
 from logtriage.diagnose.offline import decide
 from logtriage.localize.candidates import Candidate
@@ -272,3 +273,58 @@ def test_the_silent_rank_that_alone_dropped_data_left_because_of_that() -> None:
     decision = decide(found)
     assert (decision.failure_type, decision.culprits.ranks) == ("data.corrupt", (2,))
     assert "checksum mismatch" in decision.evidence[0].line.text
+
+
+def test_an_assertion_before_the_time_outs_of_peers_in_one_merged_output(tmp_path: Path) -> None:
+    """The watchdog lines have no time: they are as late as what stands before them."""
+    timeout = (
+        "{host}: [E ProcessGroupNCCL.cpp:474] [Rank {rank}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=911, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=1800000) ran for 1800111 "
+        "milliseconds before timing out.\n"
+    )
+    text = (
+        "".join(f"node-1: {line}\n" for line in steps(40).splitlines())
+        + "node-2: Traceback (most recent call last):\n"
+        + 'node-2:   File "/app/batches.py", line 9, in pack\n'
+        + "node-2:     assert sizes.sum() == total\n"
+        + "node-2: AssertionError: rank 11: lengths add up to 4090, not 4096\n"
+        + f"node-2: {clock(130)} ERROR launch.py exits with return code = 1\n"
+        + timeout.format(host="node-1", rank=0)
+        + timeout.format(host="node-3", rank=20)
+    )
+    body = judged(tmp_path, {"run.log": text}).verdict
+    assert body.failure_type == "code.assertion"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((11,), ("node-2",))
+
+
+def test_the_host_whose_launcher_was_told_to_end_first(tmp_path: Path) -> None:
+    ended = (
+        steps(30)
+        + f"W0131 {clock(70)[11:]}.220000 77 torch/distributed/elastic/agent/server/api.py:704] Received 15 "
+        "death signal, shutting down workers\n"
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 15\n"
+    )
+    lost = (
+        steps(30) + f"[rank0]:[E131 {clock(75)[11:]}.000998877 ProcessGroupNCCL.cpp:552] [Rank 0] Collective "
+        "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) raised the "
+        "following async exception: NCCL error: remote process exited or there was a network error\n"
+        f"E0131 {clock(82)[11:]}.000000 40 torch/distributed/elastic/multiprocessing/api.py:869] failed "
+        "(exitcode: -6) local_rank: 2 (pid: 42) of binary: /usr/bin/python3\n"
+    )
+    body = judged(tmp_path, {"node-1.log": lost, "node-2.log": ended}).verdict
+    assert body.failure_type == "process.killed"
+    assert body.culprits.hosts == ("node-2",)
+    assert "death signal" in body.evidence[0].text
+
+
+def test_what_a_head_introduces_is_cited_with_it(tmp_path: Path) -> None:
+    text = steps(3) + (
+        "Traceback (most recent call last):\n"
+        '  File "/app/train.py", line 9, in <module>\n'
+        "    loss = step(batch)\n"
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n"
+        "AttributeError: module 'triton.language' has no attribute 'wobble'\n"
+    )
+    evidence = judged(tmp_path, {"train.log": text}).verdict.evidence
+    assert evidence[0].text.endswith("raised:")
+    assert "has no attribute 'wobble'" in evidence[1].text

@@ -471,3 +471,12 @@ def test_a_watcher_that_looks_on_after_the_last_bar_shows_a_hang(tmp_path: Path)
     seen = [f"[poll] 2026-01-31 {hour:02}:00:00 8 procs, util 100, power 80W\n" for hour in range(8, 14)]
     assert kind(tmp_path / "a", ft__log=bars + "".join(seen)) == "hang.silent"
     assert kind(tmp_path / "b", ft__log=bars + "".join(seen[:1])) == "none.running"
+
+
+def test_a_hang_that_a_person_saw_cites_the_log_and_the_clock(tmp_path: Path) -> None:
+    log = "".join(f'{{"loss": 2.5, "step": {n}, "time": "2026-01-31T08:{n:02d}:00"}}\n' for n in range(1, 50))
+    look = "$ date; tail -1 metrics.jsonl\nSat Jan 31 20:30:00 UTC 2026\n" + log.splitlines()[-1] + "\n"
+    look += "$ squeue -u me\n  4711  train  pretrain  me  R  12:31:10  2 gpu[1-2]\n"
+    body = judged(tmp_path, {"metrics.jsonl": log, "look.txt": look}).verdict
+    assert body.failure_type == "hang.silent"
+    assert [(each.file, each.line) for each in body.evidence[:2]] == [("metrics.jsonl", 49), ("look.txt", 2)]
