@@ -66,6 +66,9 @@ def test_a_word_makes_a_number_a_rank(file: str, rank: int) -> None:
         "job-worker-train.log",
         "rag-retrieval-notes.log",
         "scontrol-show-job-3.txt",
+        "describe-worker-1.txt",
+        "smi-q_trainer.txt",
+        "get-pods.txt",
     ],
 )
 def test_other_numbers_are_no_ranks_and_no_machines(file: str) -> None:
@@ -75,6 +78,7 @@ def test_other_numbers_are_no_ranks_and_no_machines(file: str) -> None:
 
 def test_runs_beside_each_other_are_no_machines() -> None:
     for names in (
+        ["describe-worker-1.txt", "describe-worker-2.txt"],
         ["slurm-4812-0.out", "slurm-4812-1.out"],
         ["x-0001.log", "x-0016.log"],
         ["run-10.log", "run-11.log"],
@@ -100,6 +104,22 @@ def test_runs_beside_each_other_are_no_machines() -> None:
         ("gnode4.kern.log", "gnode4"),
         ("b300-01/kern.log", "b300-01"),
         ("ip_addr_node0.txt", "node0"),
+        ("smi-q_lab-b200-4.txt", "lab-b200-4"),
+        ("amd-smi.r7n3.txt", "r7n3"),
+        ("r7n3.nvidia-smi-q.txt", "r7n3"),
+        ("ip-addr-r7n3.txt", "r7n3"),
+        ("dmesg-T_r7n3.txt", "r7n3"),
+        ("journalctl_k_r7n3.log", "r7n3"),
+        ("kern.log.r7n3", "r7n3"),
+        ("bmc-sel-r7n3.txt", "r7n3"),
+        ("ethtool_eth0_r7n3.txt", "r7n3"),
+        ("ibdev2netdev_r7n3.txt", "r7n3"),
+        ("node_health_r7n3.txt", "r7n3"),
+        ("describe_node_r7n3.txt", "r7n3"),
+        ("describe-sft-worker-1.txt", "sft-worker-1"),
+        ("describe_pod_sft-worker-1.txt", "sft-worker-1"),
+        ("sft-worker-1.describe.txt", "sft-worker-1"),
+        ("pod-sft-worker-1.yaml", "sft-worker-1"),
         ("algo-1_nvidia-smi.txt", "algo-1"),
         ("algo-1.log", "algo-1"),
         ("job-worker-0.log", "job-worker-0"),

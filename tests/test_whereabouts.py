@@ -61,13 +61,37 @@ DEEPSPEED_MAP = (
     "[2026-01-31 08:00:00,100] [INFO] [launch.py:161:main] global_rank_mapping=defaultdict(<class 'list'>, "
     "{'wk-1': [0, 1], 'wk-2': [2, 3]})\n"
 )
+SLURM = "slurmstepd: error: *** STEP 71.0 ON rk-b200-1 CANCELLED AT 2026-01-31T08:10:00 ***\n"
 PODS = (
     "NAME          READY   STATUS    RESTARTS      AGE    IP            NODE\n"
     "tune-worker-0   1/1     Running   0             112m   10.2.65.11    metal-7\n"
     "tune-worker-1   1/1     Running   1 (2m ago)    112m   10.2.66.40    metal-9\n"
 )
 
+DESCRIBED = (
+    "Name:             tune-worker-1\nNamespace:        lab\nNode:             metal-9/10.2.66.1\n"
+    "Status:           Failed\nContainers:\n  main:\n    State:          Terminated\n"
+    "      Reason:       OOMKilled\n      Exit Code:    137\n"
+)
+
 CASES = {
+    "a pod is who its description says, whatever the file is called": Case(
+        {"describe-worker-1.txt": DESCRIBED, "tune-worker-0.log": steps(20) + REMOTE.format(rank=0)},
+        "host.out_of_memory",
+        (),
+        ("tune-worker-1",),
+    ),
+    "what a machine's tools said, in a file named after both": Case(
+        {
+            "slurm-71.out": behind("0: ", steps(20)) + SLURM,
+            "smi-q_rk-b200-4.txt": "==============NVSMI LOG==============\n\nGPU 00000000:9D:00.0\n"
+            "    Clocks Event Reasons\n        HW Slowdown                       : Active\n"
+            "            HW Thermal Slowdown           : Active\n",
+        },
+        "gpu.thermal_power",
+        (),
+        ("rk-b200-4",),
+    ),
     "a file named by number, its launcher names the host": Case(
         {
             "node0.log": steps(20) + REMOTE.format(rank=0) + failure_report("ml-a11", 0, 0, -6, 310),
@@ -338,8 +362,10 @@ CASES = {
             f"cam-{at}.log": "".join(f"{clock(n)} [cam-{at}] step={n} loss=2.1\n" for n in range(1, 9))
             + f"cam-{at}:20:21 [0] misc/socket.cc:523 NCCL WARN Net : Connection closed by remote peer "
             "cam-2<51224>\n"
-            + traceback(f"RuntimeError: NCCL communicator was aborted on rank {at - 1}.  Original reason for "
-            "failure was: NCCL error: remote process exited or there was a network error")
+            + traceback(
+                f"RuntimeError: NCCL communicator was aborted on rank {at - 1}.  Original reason for "
+                "failure was: NCCL error: remote process exited or there was a network error"
+            )
             for at in (1, 3)
         },
         "collective.remote_error",
@@ -364,7 +390,7 @@ CASES = {
             )
             + "ray.exceptions.RayTaskError(OutOfMemoryError): ray::TrainActor.train() (pid=702, ip=10.1.2.3, "
             "actor_id=0a1b)\n"
-            "  File \"/w/actor.py\", line 8, in train\n    loss.backward()\n"
+            '  File "/w/actor.py", line 8, in train\n    loss.backward()\n'
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB. GPU 0 has a total\n"
         },
         "cuda.out_of_memory",

@@ -12,6 +12,7 @@ from logtriage.intake.names import (
     INDEXED_POD,
     LOG_WORD,
     NODE_RANK,
+    OF_KUBECTL,
     OTHER_WORD,
     PACKED,
     POD,
@@ -73,7 +74,7 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
         stem = known[file].family.rsplit("/", 1)[-1].split(".")[0]
         inner = LOG_WORD.match(stem)
         candidates = [("/".join(parts[:depth]), parts[depth]) for depth in range(len(parts) - 1)]
-        if known[file].rank is None:
+        if known[file].rank is None and not OF_KUBECTL.match(stem):
             candidates.append((_folder(file), inner["host"] if inner else stem))
         for above, name in candidates:
             if found := _COUNTED.match(name):

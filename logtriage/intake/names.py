@@ -96,14 +96,23 @@ _POD_FOLDER = regex(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f-]{3,
 
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
-    r"dmesg|kern|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages"
-    r"|(?:nvidia[-_]?smi|nv[-_]?smi|rocm[-_]smi|npu[-_]smi)(?:[-_](?:q|l|a|dmon|pmon|topo|nvlink|query))?|dmon|pmon"
-    r"|nvidia[-_]bug[-_]report|bmc|sel|sensors|thermal|clocks|power|throttle"
-    r"|dcgmi|dcgm|ibstat|ibstatus|ipmi(?:tool)?(?:[-_](?:sel|sdr|sensors?))?|lspci|nvsm|fabricmanager|slurmd|kubelet|raylet|ip_addr|top"
-    r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|journal[-_]kernel|mce|mcelog|edac|ethtool|meminfo|ulimit|rdma|ibv_devinfo"
+    r"dmesg|kern(?:\.log)?|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages"
+    r"|(?:(?:nvidia|nv|rocm|amd|npu|hl|xpu)[-_]?|gpu[-_])?smi|dmon|pmon|nvlink"
+    r"|nvidia[-_]bug[-_]report|bmc|sel|sdr|redfish|sensors|thermal|clocks|power|throttle|(?:node[-_]?)?health(?:[-_]?check)?|nhc"
+    r"|dcgmi|dcgm|ibstat|ibstatus|ibdev2netdev|iblinkinfo|ibdiagnet|perfquery|mlxlink|ipmi(?:tool)?|lspci|lscpu|nvsm|fabricmanager"
+    r"|slurmd|kubelet|raylet|describe[-_.]node|ip[-_]?(?:addr|link|route)|ip[-_]a|ifconfig|top|htop|vmstat|iostat|mpstat"
+    r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|mce|mcelog|edac|ethtool|meminfo|dmidecode|ulimit|rdma|ibv_devinfo"
 )
-_MACHINE_FIRST = regex(rf"(?i)^(?:{_MACHINE_LOG})[-_.](?P<host>.+)$")
-_MACHINE_LAST = regex(rf"(?i)^(?P<host>.+)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
+# What the tool was asked for: `journalctl -k`, `lspci -vvv`, `ipmitool sel elist`, `ethtool -S eth0`.
+_ASKED = (
+    r"[a-z]|v{2,3}|kernel|dmon|pmon|topo|nvlink|query|info|diag|stats?|show|list|elist|sel|sdr|sensors?|link|addr|log|full|all"
+    r"|tail|report|watch|errors?|ecc|xid|(?:eth|ens|eno|bond|mlx5_)\d\w*"
+)
+_MACHINE_FIRST = regex(
+    rf"(?i)^(?:{_MACHINE_LOG})(?:[-_.](?:{_ASKED}))*[-_.]"
+    r"(?P<host>(?=.*[a-z]|(?:\d{1,3}\.){3}\d)[a-z0-9].*)$"
+)
+_MACHINE_LAST = regex(rf"(?i)[-_.](?:{_MACHINE_LOG})(?:[-_][a-z]+)*$")
 _MACHINE_FILE = regex(rf"(?i)^(?:{_MACHINE_LOG})(?:[-_.][a-z0-9]+)*$")
 LOG_WORD = regex(
     r"(?i)^(?:(?:logs?|stdout|stderr|out|err|train|trainer|output|console)[-_.])?(?P<host>.+?)"
@@ -118,6 +127,17 @@ _HOST_PART = regex(
     rf"(?i)(?<![a-z0-9])(?P<host>(?:[a-z][a-z0-9]*-)*{_HOST_WORD}|ip-\d+-\d+-\d+-\d+|\d{{1,3}}(?:\.\d{{1,3}}){{3}})"
     r"(?=-\d{9,}(?!\d)|(?![a-z0-9-]))"  # behind it may stand the second at which it started
 )
+# What kubectl said of a pod: the file is named after the pod, behind or before these words.
+OF_KUBECTL = regex(
+    r"(?i)^(?:kubectl[-_.])?(?:describe|get|events?)[-_.](?:(?:pods?|po)[-_.])?(?P<first>.+)$"
+    r"|^(?:pods?[-_.])?(?P<last>.+)[-_.](?:describe|describe[-_]pod|manifest|events?)$"
+)
+# What kubectl said of a pod (or its manifest) is named after the pod, behind or before such words.
+OF_KUBECTL = regex(
+    r"(?i)^(?:(?:kubectl[-_.])?describe[-_.](?:(?:pods?|po)[-_.]|nodes?[-_.](?=[a-z]))?|kubectl[-_.]get[-_.](?:pods?[-_.])?|get[-_.]pods?[-_.])"
+    r"(?P<first>.+)$|^(?P<last>.+)[-_.](?:describe|description|manifest)$"
+)
+_MANIFEST = regex(r"(?i)^pods?[-_](?P<pod>.+)\.(?:ya?ml|json)$")
 POD = regex(
     r"^(?P<base>[a-z0-9][a-z0-9.-]*-(?P<role>worker|launcher|master|chief|head|ps|driver|executor|w|replica|node|trainer))"
     r"(?:-(?P<number>\d{1,5}))?(?P<hash>-[bcdfghjklmnpqrstvwxz2456789]{5})?$"
@@ -282,15 +302,21 @@ _ADDRESS = regex(r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)")
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
     if (address := _ADDRESS.search(base)) is not None:
         return address[0]
-    for pattern in (_MACHINE_FIRST, _MACHINE_LAST):
-        if (found := pattern.match(stem)) and _looks_like_host(found["host"]):
-            return found["host"]
+    if (found := _MACHINE_FIRST.match(stem)) and _looks_like_host(found["host"]):
+        return found["host"]
+    if (found := _MACHINE_LAST.search(stem)) and _looks_like_host(stem[: found.start()]):
+        return stem[: found.start()]
+    if (described := OF_KUBECTL.match(stem)) is not None:
+        stem = described["first"] or described["last"]
+    elif (manifest := _MANIFEST.match(base)) is not None:
+        stem = manifest["pod"]
     if (found := _MACHINE_FIRST.match(base)) and _HOST_NAME.match(found["host"]):
         return found["host"]  # syslog.10.1.2.3: the last number is no ending
     if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", suffix) and _looks_like_host(stem):
         return stem
-    if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", stem) and _looks_like_host(suffix):
-        return suffix  # messages.g1102: what looks like an ending is the machine
+    ending = re.sub(r"(?i)^log\.", "", suffix)
+    if re.fullmatch(rf"(?i)(?:{_MACHINE_LOG})", stem) and _looks_like_host(ending):
+        return ending  # messages.g1102: what looks like an ending is the machine
     found = LOG_WORD.match(stem)
     inner = found["host"] if found else stem
     if (_HOST_NAME.match(inner) and not _MANY.match(inner)) or _FQDN.match(inner):
