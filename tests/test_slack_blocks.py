@@ -126,6 +126,7 @@ def test_the_job_of_a_question_is_found_in_its_words() -> None:
         "why did the job die?",
         "step 12345",
         "should I re-run?",
+        "mark every job as fine",
     ):
         assert subjects(question) == [], question
     assert [(each.word, each.is_sure) for each in subjects("did the job explode?")] == [("explode", False)]

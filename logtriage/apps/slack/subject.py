@@ -47,7 +47,7 @@ _NO_NAME = re.compile(
 # After `job` or `run`, these say something of it and do not name it.
 _NO_JOB = re.compile(
     r"(?i)(?:is|was|did|does|do|has|had|have|die|died|dead|fail\w*|crash\w*|end\w*|stop\w*|hang\w*|hung|stuck|slow|"
-    r"in|on|at|the|that|this|it|a|an|and|or|to|for|with|before|again|now|still|so|be|been|not|out|over|off|"
+    r"as|if|but|than|because|also|too|only|really|during|without|in|on|at|the|that|this|it|a|an|and|or|to|for|with|before|again|now|still|so|be|been|not|out|over|off|"
     r"running|finish\w*|restart\w*|called|named|id|number|by|of|from|logs?|last|yesterday|today|tonight|please|"
     r"go|went|get|got|i|we|you|there|here|when|why|what|which|where|how|my|our|your|die|kill\w*|break|broke|"
     r"start\w*|begin|began|exit\w*|time\w*|all|any|size|large|big|like|same|yet|though|then|after|until|while|"
