@@ -302,6 +302,72 @@ def cooling_agent() -> Kind:
     )
 
 
+def other_alphabet() -> Kind:
+    """A line in a language that has no spaces, beside the steps of a program that writes English."""
+
+    def job(rank: int, ranks: int, host: str, pump: int, percent: int, day: str) -> dict[str, str]:
+        told = f"{day} 07:09:00 错误: 机架{pump}号泵停转，节点 {host} 冷却液流量降至{percent}%，训练中止"
+        return {
+            f"worker{each}.log": text(steps(day, 7, 20), [told] if each == rank else [])
+            for each in range(ranks)
+        }
+
+    return Kind(
+        "other alphabet",
+        "gpu.thermal_power",
+        job(1, 2, "gpu-b07", 3, 31, "2026-01-02"),
+        "worker1.log:21",
+        job(6, 8, "a100x-222", 12, 9, "2026-08-30"),
+        "冷却液流量降至9%",
+    )
+
+
+def panic() -> Kind:
+    """A Rust panic: one line says where, the next one why."""
+
+    def job(rank: int, thread: str, head: int, tail: int, source: str) -> dict[str, str]:
+        return {
+            f"rank_{rank}.txt": text(
+                [f"rank={rank} step={step} loss={4 - step / 30:.2f}" for step in range(25)],
+                f"thread '{thread}' panicked at {source}:17:",
+                f"stave ring generation skew: producer {head} lapped consumer {tail}",
+                "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+            )
+        }
+
+    return Kind(
+        "panic",
+        "data.loader_worker",
+        job(0, "io-3", 9912, 9908, "/home/kim/.cargo/stave/src/ring.rs:88"),
+        "rank_0.txt:26",
+        job(12, "prefetch-11", 77, 3, "/opt/build/x1/stave/src/ring.rs:1024"),
+        "producer 77 lapped consumer 3",
+    )
+
+
+def last_words() -> Kind:
+    """A calm last line with no level and no word of failure."""
+
+    def job(user: str, name: str, print_: int) -> dict[str, str]:
+        return {
+            "out.txt": text(
+                "starting",
+                [f"it {step} l {3 - step / 9:.2f}" for step in range(25)],
+                f"tokforge: vocabulary fingerprint of /data/{user}/tok/{name}.spm is {print_:032x}, "
+                "checkpoint was trained with another; stopping",
+            )
+        }
+
+    return Kind(
+        "last words",
+        "checkpoint.mismatch",
+        job("mia", "v3", 0xABCDEF0123),
+        "out.txt:27",
+        job("k.ito", "llm-x_big", 0x99128),
+        "llm-x_big.spm",
+    )
+
+
 ALL: tuple[Callable[[], Kind], ...] = (
     own_assertion,
     vendor_daemon,
@@ -312,4 +378,7 @@ ALL: tuple[Callable[[], Kind], ...] = (
     watchdog,
     expired_licence,
     cooling_agent,
+    other_alphabet,
+    panic,
+    last_words,
 )

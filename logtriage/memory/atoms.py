@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import re2
 
-from logtriage.memory.words import FILE_ENDS, IDENTITIES, INDEXED
+from logtriage.memory.words import FILE_ENDS, IDENTITIES, INDEXED, UNSPACED
 from logtriage.mining.masks import mask
 from logtriage.mining.templates import TemplateMiner
 from logtriage.rulebank.bank import rule_options
@@ -56,6 +56,7 @@ _VALUES = {
     "WORD": r"[\w.:+@#%/-]*\w",
     "*": r"\S+",
 }
+_FOREIGN_WORD = r"[^\s,;:()<>\[\]|]+"  # RE2's \w knows ASCII alone
 _QUOTED = r"[^'\"`]*"
 _WHOLE = dict.fromkeys(("rank", "local_rank", "gpu", "pid", "step", "port", "seq", "signal", "peer"), r"\d+")
 _WHOLE["exitcode"] = r"-?\d+"
@@ -88,9 +89,12 @@ _PLACED = ("on", "from", "at", "to", "via")
 _SOURCE_FILE = re.compile(r"\.(?:py|pyx|c|cc|cpp|cxx|cu|cuh|h|hpp|so|go|rs|java|sh|js|ts)$")
 _DATA_FILE = re.compile(r"[\w+-]\.[A-Za-z][A-Za-z0-9]{0,10}$")
 _MASK = re.compile(r"<(TIME|URL|UUID|PCI|MAC|IP|PATH|HEX|HOST|SIZE|NUM|\*)>")
+_UNSPACED_RUN = re.compile(f"([{UNSPACED}]+)")
 _PIECE = re.compile(
+    rf"(?P<unspaced>[{UNSPACED}]+)|"
     r"(?P<quoted>(?<!\w)'[^'\n]{0,200}'(?!\w)|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`)"
-    r"|(?P<word>(?:<(?:TIME|URL|UUID|PCI|MAC|IP|PATH|HEX|HOST|SIZE|NUM|\*)>|[^\W_]|[_.@+-](?=[\w<]))+)"
+    rf"|(?P<word>(?:<(?:TIME|URL|UUID|PCI|MAC|IP|PATH|HEX|HOST|SIZE|NUM|\*)>|(?![{UNSPACED}])[^\W_]"
+    r"|[_.@+-](?=[\w<]))+)"
     r"|(?P<space>\s+)|(?P<other>.)"
 )
 # Quoted, but what the line says and not a name.
@@ -183,6 +187,7 @@ def _without_head(text: str) -> str:
     return text
 
 
+_EDGES = re.compile(r"(?s)\S(?:.*\S)?")  # all but the white space at both ends, which masks would drop
 _RELATIVE = re.compile(r"(?<![\w./<>@+-])[\w.@+-]+(?:/[\w.@+=-]+)+")
 
 
@@ -190,7 +195,11 @@ def _masked(text: str, names: tuple[str, ...]) -> str:
     """The masked line, with this job's names and paths that begin at no slash masked too."""
     for name in sorted({name for name in names if len(name) > 2}, key=len, reverse=True):
         text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "<HOST>", text)
-    return mask(_RELATIVE.sub(_path, text))
+    # Between words that are written without spaces a value stands by itself all the same.
+    return "".join(
+        part if at % 2 else _EDGES.sub(lambda inner: mask(_RELATIVE.sub(_path, inner.group())), part)
+        for at, part in enumerate(_UNSPACED_RUN.split(text))
+    )
 
 
 def _path(found: re.Match[str]) -> str:
@@ -246,14 +255,14 @@ def _of_word(word: str, before: str, after: str, known: Mapping[str, int]) -> li
         unknown = not _is_known(word, known)
         if key[2] != " " or unknown:
             kind = Kind.NAMED if not unknown else Kind.VALUE
-            return [Atom(kind, word, _VALUES["WORD"], _NAMED_BY.get(key[1].lower(), ""))]
+            return [Atom(kind, word, _any_word(word), _NAMED_BY.get(key[1].lower(), ""))]
     if _DATA_FILE.search(word) and not _SOURCE_FILE.search(word) and word.count(".") == 1 and _is_file(word):
         return [Atom(Kind.NAMED, word, _VALUES["PATH"], "file")]
     if before.strip() and _JOINED.search(word) and not _is_known(word, known):
         is_label = after.startswith((":", "(", "=", "[")) or word.startswith("-")
         placed = re.search(r"([A-Za-z]+) $", before)
         if not is_label or (placed is not None and placed[1].lower() in _PLACED):
-            return [Atom(Kind.NAMED, word, _VALUES["WORD"])]
+            return [Atom(Kind.NAMED, word, _any_word(word))]
     return [Atom(Kind.TEXT, word)]
 
 
@@ -263,6 +272,10 @@ _JOINED = re.compile(r"[A-Za-z][-._@][A-Za-z]")
 
 def _is_file(word: str) -> bool:
     return word.rsplit(".", 1)[-1].lower() in FILE_ENDS
+
+
+def _any_word(like: str) -> str:
+    return _VALUES["WORD"] if like.isascii() else _FOREIGN_WORD
 
 
 def _is_known(word: str, known: Mapping[str, int]) -> bool:
@@ -289,7 +302,7 @@ def _of_mixed(word: str, plain: str, before: str, after: str) -> list[Atom]:
     group = _NAMED_BY.get(key[1].lower(), "") if key else ""
     if _is_file(plain):
         return [Atom(Kind.VALUE, word, _VALUES["PATH"], "file")]
-    return [Atom(Kind.VALUE, word, _VALUES["WORD"], group if group in ("host", "rank") else "")]
+    return [Atom(Kind.VALUE, word, _any_word(word), group if group in ("host", "rank") else "")]
 
 
 def _value(sort: str, text: str, before: str, after: str) -> Atom:

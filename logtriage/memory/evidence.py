@@ -18,7 +18,7 @@ from logtriage.memory.wording import patterns, vocabulary
 from logtriage.mining.masks import mask
 from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
 from logtriage.redaction import Redaction
-from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.matcher import Hit, Matcher
 from logtriage.rulebank.rule import Role, Strength
 
 MOST_ALIKE = 400  # other lines of a job that may show what varies in a line
@@ -71,6 +71,7 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
         for each in record.lines:
             if each.number == line:
                 spoken = _speaking(record, each)
+                spoken = _below(spoken, reading)
                 moved = line if spoken.number != line else None
                 return _witness(spoken, reading, matcher, is_clear=True, moved_from=moved)
     raise EvidenceFault(f"{source.file}:{line} could not be read")
@@ -123,6 +124,16 @@ def _speaking(record: Record, line: Line) -> Line:
     return min(later, key=lambda raised: raised.at.number).at if later else record.raised[-1].at
 
 
+_PANIC = re.compile(r"\bpanicked at \S+:\d+:\d+:\s*$")
+
+
+def _below(line: Line, reading: Reading) -> Line:
+    """The line that says why, where this one only says where (as Rust's panics do since 1.73)."""
+    if _PANIC.search(line.message) is None:
+        return line
+    return next((each for each in reading.lines if each.number == line.number + 1), line)
+
+
 def _is_machinery(message: str) -> bool:
     stripped = message.lstrip(" |+-")
     return stripped.startswith(("Traceback (most", 'File "', "During handling", "The above exception"))
@@ -148,7 +159,8 @@ def _witness(
 
 def without_secrets(text: str) -> str:
     """The text as it may be shared: for each secret a word with a digit, which a pattern leaves open."""
-    return re.sub(r"<(?:secret|email|user)-(\d+)>", r"redacted\1", Redaction().redact(text))
+    hidden = re.sub(r"<user-(\d+)>", r"/home/redacted\1", Redaction().redact(text))
+    return re.sub(r"<(?:secret|email)-(\d+)>", r"redacted\1", hidden)
 
 
 def cited_witness(text: str, file: str, number: int) -> Witness:
@@ -204,6 +216,8 @@ _FAULTY = re.compile(
     r"stall\w*|unhealthy|degraded|collaps\w*|storm|terminat\w+|unrecover\w+|bailing out|"
     r"no (?:space|route|such|response|progress|headway)|(?:shutting|tearing) \w* ?\w* ?down|"
     r"not (?:found|responding|available|ready|permitted|allowed|supported))\b"
+    r"|fehler|fehlgeschlagen|abbruch|abgebrochen|erreur|échec|échou|fallo\b|falló|falha|erro\b|errore\b|ошибк|сбо[йя]"
+    r"|错误|失败|异常|中止|终止|エラー|失敗|異常|오류|실패"
 )
 
 
@@ -212,9 +226,15 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
 
     Exceptions first, then lines at an error level, then lines with words of failure; what a rule knows as a
     mere consequence or as a fault of its own, and what stands in the log again and again, is not taken. Of
-    equals the earliest.
+    equals the earliest. Where nothing looks like a failure, what was said only once and at the very end.
     """
-    found = _ranked(closely_read(paths), matcher)
+    readings = closely_read(paths)
+    return _first_telling(_ranked(readings, matcher), matcher) or _first_telling(
+        _last_words(readings, matcher), matcher
+    )
+
+
+def _first_telling(found: Sequence[tuple[int, Line, Reading]], matcher: Matcher) -> Witness | None:
     known = vocabulary(matcher.bank)
     for position, (sort, line, reading) in enumerate(found):
         if not _is_telling(line.message, known) or _is_routine(line, reading):
@@ -222,8 +242,31 @@ def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
         others = {mask(each.message): each.message for rank, each, _ in found[position:] if rank == sort}
         del others[mask(line.message)]
         is_clear = not any(_is_telling(other, known) for other in others.values())
-        return _witness(line, reading, matcher, is_clear=is_clear)
+        return _witness(_below(line, reading), reading, matcher, is_clear=is_clear)
     return None
+
+
+LAST_WORDS = 3  # lines of a file that are its last words
+
+
+def _last_words(readings: Sequence[Reading], matcher: Matcher) -> list[tuple[int, Line, Reading]]:
+    """Of each file's last lines those that stand there once and that no rule knows: (sort, line, its file).
+
+    Warnings before others.
+    """
+    found: list[tuple[int, Line, Reading]] = []
+    for reading in readings:
+        counts = Counter(mask(line.message) for line in reading.lines)
+        for line in reading.lines[-LAST_WORDS:]:
+            if line.message.strip() and counts[mask(line.message)] == 1 and not _hits(line, reading, matcher):
+                found.append((int(line.level is Level.WARNING), line, reading))
+    found.sort(key=lambda each: (-each[0], each[1].time or float("inf")))
+    return found
+
+
+def _hits(line: Line, reading: Reading, matcher: Matcher) -> list[Hit]:
+    text = plain(line.text.encode("utf-8", "surrogatepass"))
+    return matcher.match_segments(segments(text), reading.source.role)
 
 
 def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[Line]:
@@ -279,9 +322,7 @@ def _faulty_lines(reading: Reading, matcher: Matcher) -> Iterator[tuple[int, Lin
             counts[masked] += 1
             if counts[masked] > 3:
                 continue
-            hits = matcher.match_segments(
-                segments(plain(line.text.encode("utf-8", "surrogatepass"))), reading.source.role
-            )
+            hits = _hits(line, reading, matcher)
             if any(hit.rule.role is not Role.CAUSE for hit in hits):
                 continue
             if any(hit.rule.strength is Strength.DEFINITE and not hit.rule.provenance for hit in hits):

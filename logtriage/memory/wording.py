@@ -14,7 +14,7 @@ from math import log1p
 from types import MappingProxyType
 
 from logtriage.memory.atoms import Atom, Kind, atoms_of
-from logtriage.memory.words import EMPTY, NOISE
+from logtriage.memory.words import EMPTY, NOISE, UNSPACED
 from logtriage.rulebank.bank import Bank
 
 LONGEST = 600  # characters of a line that are looked at
@@ -27,6 +27,7 @@ LEAST_HEAVIEST = 0.65  # of the rarest word: many common ones do not make up for
 LEAST_LETTERS = 10
 COMMON = 1000
 NO_WORDS: Mapping[str, int] = MappingProxyType({})
+_WORD = re.compile(rf"[^\W\d_]{{3,}}|[{UNSPACED}]{{2,}}")
 _CLAUSE_END = re.compile(r"^(?:[.;|]|\(|-{1,2}$|–|—)")
 
 
@@ -93,7 +94,7 @@ def _weights(atoms: Sequence[Atom], known: Mapping[str, int]) -> tuple[tuple[str
     for atom in atoms:
         if atom.kind is Kind.TEXT:
             for word in re.findall(r"[^\W\d]+", atom.text):
-                parts = [part.lower() for part in re.findall(r"[^\W\d_]{3,}", word)]
+                parts = [part.lower() for part in _WORD.findall(word)]
                 weights = [
                     0.0 if part in NOISE else max(0.0, 1 - log1p(known.get(part, 0)) / log1p(COMMON))
                     for part in parts
@@ -107,7 +108,7 @@ def _wording(atoms: Sequence[Atom], known: Mapping[str, int], line: str) -> Word
     """Pattern, keyword and title of atoms of which all but TEXT are left open."""
     atoms = _trimmed(atoms)
     content = _content(atoms)
-    if not any(atom.kind is Kind.TEXT and re.search(r"[A-Za-z]{3}", atom.text) for atom in atoms):
+    if not any(atom.kind is Kind.TEXT and re.search(r"[^\W\d_]{3}", atom.text) for atom in atoms):
         return None
     pattern, title, used = "", "", set[str]()
     for atom in atoms:
@@ -156,7 +157,7 @@ def _content(atoms: Iterable[Atom]) -> tuple[str, ...]:
     words: list[str] = []
     for atom in atoms:
         if atom.kind is Kind.TEXT:
-            parts = [part.lower() for part in re.findall(r"[^\W\d_]{3,}", atom.text)]
+            parts = [part.lower() for part in _WORD.findall(atom.text)]
             if told := [part for part in parts if part not in EMPTY and len(set(part)) > 1]:
                 words.append("-".join(told))
     return tuple(words)

@@ -7,6 +7,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Characters of scripts that put no space between words (kana, Chinese characters).
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+
 # Words whose number is a place in the job and not part of a name.
 INDEXED = _words(
     """
@@ -51,6 +54,19 @@ NOISE = _words(
     arithmeticerror floatingpointerror recursionerror syntaxerror buffererror systemerror
     """
 )
+
+# What other languages write where English has `error`, `failed`, `warning` and the like.
+_FOREIGN_NOISE = _words(
+    """
+    fehler warnung fehlgeschlagen abbruch schwerwiegend erreur avertissement échec échoué fatale
+    fallo falló advertencia aviso crítico erro falha falhou errore avviso fallito
+    ошибка ошибки критическая критический предупреждение сбой сбоя
+    错误 失败 异常 警告 严重 致命 训练 进程 任务 节点
+    エラー 失敗 異常 致命的 ノード
+    오류 실패 경고 치명적
+    """
+)
+NOISE |= _FOREIGN_NOISE
 
 # Words that many lines of all sorts hold, beside noise.
 EMPTY = NOISE | _words(
