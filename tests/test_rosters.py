@@ -235,6 +235,24 @@ def test_what_stands_below_a_hosts_heading_is_that_hosts(tmp_path: Path, heading
     assert (body.failure_type, body.culprits.hosts) == ("gpu.thermal_power", ("tw2-gpu",))
 
 
+@pytest.mark.parametrize(
+    "prompt", ["ann@rk-{} ~ % ", "(env) ann@rk-{}:~/run$ ", "[ann@rk-{} ~]$ sudo ", "root@rk-{}:~# "]
+)
+def test_a_prompt_tells_where_a_machine_was_looked_at(tmp_path: Path, prompt: str) -> None:
+    at = prompt.format(4)
+    pasted = (
+        f"{at.replace('sudo ', '')}python train.py\n{steps(20)}\n{at}dmesg | tail\n"
+        "[  +0.000004] NVRM: Xid (PCI:0000:03:00): 79, GPU has fallen off the bus.\n"
+    )
+    body = judged(tmp_path, {"comment.txt": pasted}).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("gpu.fell_off_bus", ("rk-4",))
+
+
+def test_a_prompt_from_which_a_job_was_launched_is_not_its_host() -> None:
+    lines = reading("a.log", f"ann@head-1:~$ srun python train.py\n{steps(5)}").lines
+    assert headings(lines, (), of_job=True) == Headings()
+
+
 def test_headings_of_stages_name_no_host() -> None:
     lines = reading("a.log", "=== stage2 ===\nx\n=== epoch3 ===\ny\n--- a/train2.py\n=== fp16 ===\n").lines
     assert headings(lines, (), of_job=True) == Headings()

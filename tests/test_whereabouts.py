@@ -92,6 +92,16 @@ CASES = {
         (),
         ("rk-b200-4",),
     ),
+    "a health agent that names the node before a job is stopped": Case(
+        {
+            "slurm-71.out": behind("0: ", steps(20))
+            + '[agentd] 2026-01-31 08:09:00 node=rk-b200-4 check=gpu_ecc status=FAILED gpu=3 count="2"\n'
+            + SLURM
+        },
+        "gpu.ecc_uncorrectable",
+        (),
+        ("rk-b200-4",),
+    ),
     "a file named by number, its launcher names the host": Case(
         {
             "node0.log": steps(20) + REMOTE.format(rank=0) + failure_report("ml-a11", 0, 0, -6, 310),

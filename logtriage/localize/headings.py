@@ -12,13 +12,18 @@ from logtriage.model import Line
 from logtriage.regex import regex
 
 # `=== cn-3 2026-02-09 13:00 ===`, `##### cn-3 #####`; Ansible's `cn-3 | CHANGED | rc=0 >>`; shells:
-# `[root@cn-3 ~]# nvidia-smi`, `root@cn-3:~# nvidia-smi`, `$ ssh cn-3 nvidia-smi`.
+# `[root@cn-3 ~]# nvidia-smi`, `root@cn-3:~# nvidia-smi`, `me@cn-3 ~ % nvidia-smi`, `$ ssh cn-3 nvidia-smi`.
 _HEADING = regex(
     r"^(?:[=#*]{2,80}|-{3,80}|>{2,80}) *(?:(?i:host(?:name)?|node|on)[ :=]{1,2})?"
     rf"({HOST_WORD})(?:[ :,=#*<-]|$)"
     rf"|^({HOST_WORD}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
-    rf"|^\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$]{{0,80}})?\]?[#$] "
+    rf"|^(?:\([\w.-]{{1,40}}\) ?)?\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$%]{{0,80}})?\]?[#$%] "
     rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
+)
+# Behind a prompt, tools that tell of the machine on which they run; a launcher's lines can come from others.
+_LOOKS_AT_ITSELF = regex(
+    r"[#$%] (?:sudo )?(?:nvidia-smi|rocm-smi|amd-smi|npu-smi|dmesg|journalctl|dcgmi|ibstat|ibstatus"
+    r"|ibv_devinfo|lspci|ipmitool|rdma|ethtool|ip|df|free|lsblk|smartctl|sensors|uptime|last|mcelog|ras-mc-ctl)(?: |$)"
 )
 _FIRST = frozenset("=#*->+$")  # of a heading without a prompt's `@` or Ansible's bar
 _ALONE = regex(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
@@ -27,7 +32,7 @@ _DASHES = regex(r"^-{4,80}$")
 
 @dataclass(frozen=True, slots=True)
 class Headings:
-    """Numbers of a file's headings, going up, and the host that each names."""
+    """Numbers of a file's headings, going up, and the host that each names; "" ends what is another's."""
 
     numbers: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -35,15 +40,17 @@ class Headings:
     def host(self, line: Line) -> str | None:
         """The host of the heading above a line."""
         at = bisect_right(self.numbers, line.number)
-        return self.hosts[at - 1] if at else None
+        return (self.hosts[at - 1] or None) if at else None
 
 
 def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> Headings:
     """The headings of a file, if all name hosts of one row.
 
-    In the job's own output (`of_job`) they count only where there are several hosts, or known ones.
+    In the job's own output (`of_job`) they count only where there are several hosts, or known ones, or
+    below a prompt at which somebody looked at a machine.
     """
     found: list[tuple[int, str]] = []
+    looked: set[int] = set()
     for at, line in enumerate(lines):
         text = line.text[:200]
         may = text[:1] in _FIRST or "@" in text[:40] or " | " in text[:110]
@@ -55,11 +62,13 @@ def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> 
             continue
         if is_host(host):
             found.append((line.number, host))
+            if "@" in text and _LOOKS_AT_ITSELF.search(text) is not None:
+                looked.add(line.number)
     hosts = {host for _, host in found}
     if len({re.sub(r"\d+", "#", host) for host in hosts}) != 1:
         return Headings()
     if of_job and len(hosts) < 2 and not hosts <= set(known):
-        return Headings()
+        found = [(number, host if number in looked else "") for number, host in found] if looked else []
     return Headings(tuple(number for number, _ in found), tuple(host for _, host in found))
 
 
