@@ -23,7 +23,7 @@ _HEADING = regex(
 # Behind a prompt, tools that tell of the machine on which they run; a launcher's lines can come from others.
 _LOOKS_AT_ITSELF = regex(
     r"[#$%] (?:sudo )?(?:nvidia-smi|rocm-smi|amd-smi|npu-smi|dmesg|journalctl|dcgmi|ibstat|ibstatus"
-    r"|ibv_devinfo|lspci|ipmitool|rdma|ethtool|ip|df|free|lsblk|smartctl|sensors|uptime|last|mcelog|ras-mc-ctl)(?: |$)"
+    r"|ibv_devinfo|lspci|ipmitool|rdma|ethtool|ip|df|free|lsblk|smartctl|sensors|uptime|mcelog)(?: |$)"
 )
 _FIRST = frozenset("=#*->+$")  # of a heading without a prompt's `@` or Ansible's bar
 _ALONE = regex(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
