@@ -11,6 +11,7 @@ from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
 from logtriage.localize.scene import Scene
+from logtriage.localize.writer_labels import constant_label
 from logtriage.model import JOB_ROLES, SourceRole
 from logtriage.regex import regex
 
@@ -127,8 +128,21 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
                 beside[source.file] = word
     if found:
         found = {**beside, **found}
-    row = {re.sub(r"\d+", "#", host) for host in found.values()}
-    return found if len(set(found.values())) > 1 and len(row) == 1 else _by_blocks(scene)
+    for told in (found, _by_labels(scene)):
+        row = {re.sub(r"\d+", "#", host) for host in told.values()}
+        if len(set(told.values())) > 1 and len(row) == 1:
+            return told
+    return _by_blocks(scene)
+
+
+def _by_labels(scene: Scene) -> dict[str, str]:
+    """Hosts of files whose lines begin with one label: rank files with `[cn-3:0] …` beside `[cn-4:0] …`."""
+    labels = {
+        reading.source.file: constant_label(reading.lines)
+        for reading in scene.readings
+        if reading.source.host is None and reading.source.role in JOB_ROLES
+    }
+    return {file: host for file, host in labels.items() if host is not None}
 
 
 def _by_blocks(scene: Scene) -> dict[str, str]:

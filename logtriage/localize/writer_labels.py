@@ -119,6 +119,16 @@ class HostLabels:
         return self.form.match(line.message[:200]) if self.hosts and line.host is None else None
 
 
+def constant_label(lines: Sequence[Line]) -> str | None:
+    """The one host whose label (in brackets, or with a colon or bar) stands before most lines of a file."""
+    texts = [text for line in lines[:SAMPLE] if line.host is None and (text := line.message[:120]).strip()]
+    labels = [found for text in texts if (found := _HOST_LABEL.match(text)) and found[0][-1] in ":|])>"]
+    hosts = {label["host"] for label in labels}
+    if len(labels) * 2 <= len(texts) or len(hosts) != 1:
+        return None
+    return host if is_host(host := hosts.pop()) else None
+
+
 _RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
