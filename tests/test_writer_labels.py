@@ -179,3 +179,14 @@ def test_a_year_in_words_dates_lines_that_have_none(tmp_path: Path) -> None:
         tmp_path, {"describe_1.txt": pod, "master-0.log": " 8%|#  | 51/600 [09:41<9:47, 3.1s/it]\n" + lost}
     )
     assert (body.verdict.failure_type, body.verdict.culprits.hosts) == ("scheduler.preempted", ("n7",))
+
+
+def test_one_label_a_file_names_the_host_of_its_rank(tmp_path: Path) -> None:
+    def of(rank: int, end: str = "") -> str:
+        host = f"n4-{rank // 2 + 6:02d}"
+        return "".join(f"[{host}:{rank % 2}] {clock(2 * n)} step={n} loss=2.5\n" for n in range(1, 12)) + end
+
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity\n"
+    files = {f"rank_{rank}.log": of(rank, error if rank == 3 else "") for rank in range(4)}
+    body = judged(tmp_path, files).verdict
+    assert (body.culprits.ranks, body.culprits.hosts) == ((3,), ("n4-07",))
