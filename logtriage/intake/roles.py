@@ -197,8 +197,8 @@ _KUBE_TABLE = regex(
 )
 _KUBE_FIELD = regex(
     r"^(?:apiVersion|kind|metadata|status|spec|items|involvedObject): ?\S*$"
-    r"|^\s*-? *(?:apiVersion: \S+$|kind: [A-Z][A-Za-z]+$|lastTransitionTime:|containerStatuses:|conditions:"
-    r"|terminationGracePeriodSeconds:)"
+    r"|^\s*-? *\"?(?:apiVersion\"?: \S+$|kind\"?: \"?[A-Z][A-Za-z]+\"?,?$|(?:last|first)Timestamp\"?:"
+    r"|lastTransitionTime\"?:|containerStatuses\"?:|conditions\"?:|terminationGracePeriodSeconds\"?:)"
 )
 _KUBE_DESCRIBED = regex(
     r"^(?:Name|Namespace|Node|Roles|Labels|Annotations|Containers|Conditions|Events|Taints):(?:\s|$)"
@@ -210,7 +210,7 @@ _KUBE_EVENT = regex(
 
 
 def _kubernetes_role(lines: list[str]) -> SourceRole | None:
-    if any(_KUBE_TABLE.match(line) for line in lines[:3]):
+    if any(_KUBE_TABLE.match(line) for line in lines[:3]) or any("involvedObject" in line for line in lines):
         return SourceRole.KUBERNETES
     fields = {found[0].strip() for line in lines if (found := _KUBE_FIELD.match(line))}
     described = {found[0].strip() for line in lines if (found := _KUBE_DESCRIBED.match(line))}
