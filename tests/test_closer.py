@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scenes import bank, clock, judged, of_rank, scene, steps, traceback
 
 from logtriage.localize.durations import durations
@@ -81,14 +82,16 @@ def test_a_rank_without_such_lines_is_told_by_another_kind_of_them() -> None:
     assert found.ranks == (4, 5)
 
 
-def test_a_rank_that_wrote_few_such_lines_since_it_is_slow_is_told_by_another_kind() -> None:
+@pytest.mark.parametrize("few", [(3, 7, 13, 17, 37), (36, 37)])
+def test_a_rank_that_wrote_few_such_lines_since_it_is_slow_is_slow(few: tuple[int, ...]) -> None:
     def timed(rank: int) -> str:
         text = ""
         for number in range(40):
             work = (900 if rank in (4, 5) and number > 20 else 600) + number % 5
-            if rank != 5 or number in (3, 7, 13, 17, 37):
+            if rank != 5 or number in few:
                 text += f"{clock(number)} INFO compute {work}ms\n"
-            text += f"{clock(number)} INFO profile: forward_ms={work + 100}\n"
+            if rank != 5 or len(few) > 2:
+                text += f"{clock(number)} INFO profile: forward_ms={work + 100}\n"
         return text
 
     readings = [of_rank(rank, steps(3) + timed(rank)) for rank in range(16)]

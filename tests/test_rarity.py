@@ -14,9 +14,7 @@ ODD = "WARN tokens: sum at document {} is 0x7f31 and should be 0x11aa, leaving"
 
 
 def indicated(verdict: Verdict, folder: Path) -> set[str]:
-    return {
-        (folder / each.file).read_text().split("\n")[each.line - 1] for each in verdict.indications
-    }
+    return {(folder / each.file).read_text().split("\n")[each.line - 1] for each in verdict.indications}
 
 
 def pool(at: float) -> str:
@@ -80,3 +78,32 @@ def test_a_running_job_that_writes_something_new_and_calm_is_well(tmp_path: Path
 def test_without_earlier_runs_the_verdict_says_what_it_was_held_against(tmp_path: Path) -> None:
     files = {f"rank{rank}.log": steps(30) + (OOM if rank else "") for rank in range(2)}
     assert judged(tmp_path, files).mining.compared_with == "the healthy part of this run"
+
+
+def test_of_a_hang_the_last_words_of_its_kind_are_cited(tmp_path: Path) -> None:
+    said = f"{clock(79.1)} INFO loop: all done here, holding for the others\n"
+    files = {
+        f"rank{rank}.log": steps(39) + steps(1, first=40, at=79.2 if rank == 2 else 79.0) for rank in range(4)
+    }
+    files["rank0.log"] += said
+    files["monitor.log"] = "".join(f"{clock(60.0 * beat)} watch: nodes are up\n" for beat in range(60))
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "hang.silent"
+    assert said.strip() in [each.text for each in body.evidence[:3]]
+
+
+def test_few_steps_that_were_read_of_many_are_a_history(tmp_path: Path) -> None:
+    again = "".join(f"{clock(10_009.5)} INFO state: part {part} taken up anew\n" for part in range(8))
+    chatter = "INFO pool: page moved from here to there, and the queue behind it is short " + "and calm " * 9
+    files = {
+        f"n{host}.log": "".join(
+            f"{clock(50.0 * step)} INFO step {step} loss 2.15 lr 1e-4\n"
+            + f"{clock(50.0 * step + 1)} {chatter}{step}\n" * 400
+            for step in range(1, 201)
+        )
+        + again
+        + (OOM if host == 1 else "")
+        for host in range(4)
+    }
+    lines = indicated(judged(tmp_path, files), tmp_path)
+    assert set(again.splitlines()) <= lines

@@ -85,8 +85,9 @@ def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> 
     """An undecided verdict with the novel lines as evidence, and of whom they are if of one alone.
 
     A job that seems to run is undecided, too, if behind its last step it complains of what no good run knew.
+    Of a hang they show what was said last, where rarely anything complains.
     """
-    if decision.failure_type not in ("unknown", "none.running") or not novel.lines:
+    if decision.failure_type not in ("unknown", "none.running", "hang.silent") or not novel.lines:
         return decision
     told = [
         line
@@ -104,6 +105,12 @@ def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> 
         return decision
     never = f"that {novel.baseline} never had"
     chosen = tuple(Evidence(lines[0], f"a line of a kind {never}") for lines in kinds[:MOST_CITED])
+    if decision.failure_type == "hang.silent":
+        known = {each.line for each in decision.evidence}
+        said = [each for each in chosen if each.line not in known]
+        last_words = max(1, len(decision.evidence) - 1)  # behind them stands who writes on
+        evidence = (*decision.evidence[:last_words], *said, *decision.evidence[last_words:])
+        return replace(decision, evidence=evidence[: MOST_CITED + 1])
     return replace(
         decision,
         evidence=(*chosen, *decision.evidence)[: MOST_CITED + 1],

@@ -20,7 +20,8 @@ from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
 from logtriage.mining.summary import Key, Place, Summary
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 
-LEAST_STEPS = 10  # a healthy part with fewer steps is no history
+LEAST_STEPS = 10  # a healthy part with fewer steps is no history, whether all of them were read …
+LEAST_READ = 4  # … or so many of one counter: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
@@ -65,7 +66,7 @@ def failing_windows(
         if point.line.time is not None
     )
     before = [each for each in made if each[0] <= began]
-    if not before or len({step for _, step in made}) < LEAST_STEPS:
+    if not before or (len({step for _, step in made}) < LEAST_STEPS and not _is_long(progress)):
         return {}
     since = _first_told(before)
     until = next((time for time, step in made if time > began and step > before[-1][1]), None)
@@ -81,6 +82,12 @@ def failing_windows(
         if spans:
             windows[reading.source.file] = spans
     return windows
+
+
+def _is_long(progress: Progress) -> bool:
+    """Whether one counter went on for long, though few of its steps were read."""
+    counted = [{point.step for point in trace.points} for trace in progress.traces]
+    return any(len(steps) >= LEAST_READ and max(steps) - min(steps) >= LEAST_STEPS for steps in counted)
 
 
 def _first_told(made: Sequence[tuple[float, int]]) -> float:

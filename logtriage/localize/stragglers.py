@@ -73,10 +73,16 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
     if not found:
         return Alike(compared) if compared > 2 else None
     best, seen = max(found, key=lambda each: each[0].factor)
+    newest = {rank: [each.seconds for each in told[-2:]] for rank, told in kinds[best.kind].items()}
     # Of a rank without such lines another kind of them may tell, and of one with too few since it is slow.
-    newest = {rank: values[-1].seconds for rank, values in kinds[best.kind].items()}
-    beside = {rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank] > best.bar}
-    return replace(best, ranks=tuple(sorted({*best.ranks, *beside})))
+    beside = {
+        rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank][-1] > best.bar
+    }
+    # One with too few lines to be compared is as slow as the slow ones where its last ones are.
+    few = {
+        rank for rank, last in newest.items() if rank not in seen and len(last) > 1 and min(last) > best.bar
+    }
+    return replace(best, ranks=tuple(sorted({*best.ranks, *beside, *few})))
 
 
 def _late(values: Sequence[Duration]) -> list[float]:
