@@ -384,6 +384,27 @@ CASES = {
         "none.completed",
         "Job completed",
     ),
+    "a node of other pods that was removed while a program failed": Case(
+        {
+            "events.txt": EVENTS
+            + "9m   Normal   Scheduled   pod/tune-0   Successfully assigned ml/tune-0 to gke-p-1\n"
+            "3m   Normal   ScaleDown   node/gke-p-9   marked the node as toBeDeleted/unschedulable\n"
+            "3m   Normal   RemovingNode   node/gke-p-9   Node gke-p-9 event: Removing Node gke-p-9 from "
+            "Controller\n",
+            "tune-0.log": steps(20) + traceback("KeyError: 'b'"),
+        },
+        "code.key",
+        "KeyError",
+    ),
+    "a probe that failed once, and nobody was stopped for it": Case(
+        {
+            "events.txt": EVENTS + "9m   Warning   Unhealthy   pod/tune-0   Liveness probe failed: dial tcp "
+            "10.2.3.4:8080: connect: connection refused\n",
+            "tune-0.log": steps(20),
+        },
+        "none.running",
+        "step 20 ",
+    ),
     "an image of one container that never came": Case(
         {
             "events.txt": EVENTS

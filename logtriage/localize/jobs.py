@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.intake.reading import Reading
+from logtriage.localize.pods import ASSIGNED
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role
@@ -17,6 +18,7 @@ _NUMBER = regex(r"(?<!\d)\d{3,12}(?!\d)")
 # job's by chance, of the many that steps and samples carry.
 _OWN_NUMBER = regex(r"(?i)(?:\bjob|slurm|\bstepid|\*\*\* step|\bid)[^\d\n]{0,24}(\d{3,12})(?!\d)")
 _POD = regex(r"\bpod/([a-z0-9][\w.-]{0,250})")
+_NODE = regex(r"\bnode/([a-z0-9][\w.-]{0,250})")
 _EVENT = regex(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
 EVENTS = 3  # a file with so many of kubectl's events is a namespace's
 # Operators name the pods of a job alike: NAME-worker-3, NAME-master-0, NAME-launcher-x7k2p.
@@ -33,6 +35,7 @@ class OtherJobs:
     own: frozenset[str]
     pods: frozenset[str]  # the job's pods without their numbers; empty where no file tells
     files: frozenset[str]  # the records that may be of several jobs
+    nodes: frozenset[str] = frozenset()  # where the job's pods ran; empty unless all are known
 
     def concern(self, line: Line, role: Role) -> bool:
         """Whether what a line says is about another job; of unknown jobs, only failures count."""
@@ -40,6 +43,8 @@ class OtherJobs:
             return False
         if self.pods and (pods := _POD.findall(line.text[:2000])):
             return not any(_family(pod) in self.pods for pod in pods)
+        if self.nodes and (nodes := _NODE.findall(line.text[:2000])):
+            return self.nodes.isdisjoint(nodes)
         if len(self.named) < MANY_JOBS:
             return False
         numbers = set(_JOB.findall(line.text[:2000]))
@@ -53,19 +58,28 @@ def _family(pod: str) -> str:
     return found["job"] if found else pod
 
 
-def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> frozenset[str]:
-    """Families of the pods that left a file here; empty where no file is named after a pod."""
+def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Families of the pods that left a file here, and the nodes of all pods of these families.
+
+    No family where no file is named after a pod; no node where one pod's is not told.
+    """
     names = [reading.source.file for reading in readings if reading.source.file not in files]
     words = {word for name in names for word in re.split(r"[/_]|\.(?:log|txt|out|err)\b", name)}
-    named = {
-        pod
-        for reading in readings
-        if reading.source.file in files
-        for line in reading.lines
-        if "pod/" in line.text
-        for pod in _POD.findall(line.text[:2000])
-    }
-    return frozenset(_family(word) for word in words if word in named or (named and _MEMBER.match(word)))
+    named: set[str] = set()
+    placed: dict[str, set[str]] = {}
+    for reading in readings:
+        if reading.source.file in files:
+            for line in reading.lines:
+                if "pod/" in line.text:
+                    named.update(_POD.findall(line.text[:2000]))
+                    if (told := ASSIGNED.search(line.text[:2000])) is not None:
+                        placed.setdefault(told["pod"], set()).add(told["node"])
+    own = {word for word in words if word in named or (named and _MEMBER.match(word))}
+    families = frozenset(map(_family, own))
+    members = own | {pod for pod in named if _family(pod) in families}
+    if not members <= placed.keys():
+        return families, frozenset()
+    return families, frozenset().union(*(placed[pod] for pod in members))
 
 
 def _records(readings: Sequence[Reading]) -> frozenset[str]:
@@ -80,7 +94,7 @@ def _records(readings: Sequence[Reading]) -> frozenset[str]:
 def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
     """Job numbers of controllers' logs held against the names and lines of the job's own files."""
     files = _records(readings)
-    pods = _own_pods(readings, files)
+    pods, nodes = _own_pods(readings, files)
     named = {
         number
         for reading in readings
@@ -90,7 +104,7 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for number in _JOB.findall(line.text[:2000])
     }
     if len(named) < MANY_JOBS:
-        return OtherJobs(frozenset(named), frozenset(), pods, files)
+        return OtherJobs(frozenset(named), frozenset(), pods, files, nodes)
     known: set[str] = set()
     for reading in readings:
         if reading.source.role is SourceRole.SCHEDULER:
@@ -101,4 +115,4 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
             lower = text.lower()
             if "job" in lower or "step" in lower or "slurm" in lower:
                 known.update(_OWN_NUMBER.findall(text))
-    return OtherJobs(frozenset(named), frozenset(named & known), pods, files)
+    return OtherJobs(frozenset(named), frozenset(named & known), pods, files, nodes)

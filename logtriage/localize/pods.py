@@ -10,7 +10,7 @@ from logtriage.intake.reading import Reading
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
 
-_ASSIGNED = regex(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
+ASSIGNED = regex(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _NAME = regex(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
 _NODE = regex(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
 _POD = regex(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
@@ -80,7 +80,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif column is not None and (row := _POD.match(text)) and row["row"]:
                 if cell := text[column:].split():
                     rows.setdefault(row["row"], cell[0])
-            elif found := _ASSIGNED.search(text):
+            elif found := ASSIGNED.search(text):
                 nodes.setdefault(found["pod"], found["node"])
             elif found := _NAME.match(text):
                 current = found["pod"]
@@ -146,6 +146,7 @@ def _overcome(readings: Sequence[Reading], pods: Pods) -> frozenset[tuple[str, i
             if event.pod is not None
             and (
                 any(_settles(later, event) for later in of_pod[event.pod])
+                or _is_lone_probe(event, of_pod[event.pod])
                 or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
             )
         )
@@ -161,6 +162,11 @@ def _event(line: Line, pods: Pods) -> _Event | None:
     parts = [int(part or 0) for part in told.groups()] if told else None
     age = parts[0] * 86400 + parts[1] * 3600 + parts[2] * 60 + parts[3] if parts else None
     return _Event(found["reason"], pods.pod(line), line, age)
+
+
+def _is_lone_probe(event: _Event, of_pod: Sequence[_Event]) -> bool:
+    """Whether a probe failed and the kubelet did not stop the container for it."""
+    return event.reason == "Unhealthy" and not any(each.reason == "Killing" for each in of_pod)
 
 
 def _settles(later: _Event, failed: _Event) -> bool:
