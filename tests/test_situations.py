@@ -425,6 +425,36 @@ CASES = {
         "network.rendezvous",
         "PjRT_Client_Connect",
     ),
+    "a process of JAX's whose devices nobody was told": Case(
+        {
+            "err.txt": traceback(
+                "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Getting local topologies failed: "
+                "Error 0: GetKeyValue() timed out with key: cuda:local_topology/cuda/5 and duration: 2m"
+            )
+        },
+        "network.rendezvous",
+        "local_topology",
+    ),
+    "a coordinator of JAX's that nobody listens as": Case(
+        {
+            "err.txt": traceback(
+                "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: failed to connect to all addresses; last "
+                "error: UNKNOWN: ipv4:10.4.0.1:1234: Failed to connect to remote host: Connection refused"
+            )
+            + "RPC: /tensorflow.CoordinationService/RegisterTask\n"
+        },
+        "network.rendezvous",
+        "RegisterTask",
+    ),
+    "a Ray job whose record says that it was stopped": Case(
+        {
+            "driver.log": steps(20),
+            "rayjob.yaml": "kind: RayJob\nstatus:\n  jobDeploymentStatus: Complete\n  jobStatus: STOPPED\n"
+            "  message: Job was intentionally stopped.\n",
+        },
+        "scheduler.cancelled",
+        "STOPPED",
+    ),
     "processes of JAX's that wait for one in the middle": Case(
         {
             "err.txt": steps(20)
