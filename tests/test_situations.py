@@ -428,8 +428,8 @@ CASES = {
     "a process of JAX's whose devices nobody was told": Case(
         {
             "err.txt": traceback(
-                "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Getting local topologies failed: "
-                "Error 0: GetKeyValue() timed out with key: cuda:local_topology/cuda/5 and duration: 2m"
+                "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Getting local topologies "
+                "failed: Error 0: GetKeyValue() timed out with key: cuda:local_topology/cuda/5 and duration: 2m"
             )
         },
         "network.rendezvous",
