@@ -325,3 +325,9 @@ def test_a_broken_extra_rule_is_named_and_the_job_still_triaged(
     assert named.file == "extra.yaml"
     assert "rule probe.good, line 1" in named.reason and "cuda.out_of_memory" in named.reason
     assert verdict.verdict.evidence[0].rule == "probe.sound"
+
+
+def test_a_title_has_no_empty_brackets_where_a_line_did_not_tell() -> None:
+    titles = {rule.id: rule.entitled({}) for rule in load_bank().rules}
+    assert not [name for name, title in titles.items() if " ()" in title or "{" in title]
+    assert titles["torch.autograd.twice"].startswith("backward() ")  # these are a function's

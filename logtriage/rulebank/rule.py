@@ -89,7 +89,7 @@ class Rule:
             title = title.replace("{" + name + "}", value)
         while (start := title.find("{")) >= 0 and (end := title.find("}", start)) > 0:
             title = title[:start].rstrip() + title[end + 1 :]
-        return " ".join(title.split())
+        return " ".join(title.replace(" ()", "").split())
 
 
 @dataclass(frozen=True, slots=True)
