@@ -148,7 +148,7 @@ def _count(verdict: Verdict, lost: Set[str], tallies: dict[str, _Tally]) -> None
         tally.runs.append(run)
         tally.failed += is_failure(verdict) or host in lost
         tally.single_jobs += len(hosts) == 1
-    for host in lost - hosts.keys():
+    for host in sorted(lost - hosts.keys()):
         tally = tallies[host]
         tally.names[host] += 1
         tally.runs.append(None)
