@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logtriage.diagnose.course import onset
+from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.dossier import compose
-from logtriage.diagnose.novel import novelty, with_novel_lines
+from logtriage.diagnose.novel import Novelty, novelty, with_novel_lines
 from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
-from logtriage.diagnose.recalled import recalled, with_memory
+from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, read_closely
@@ -35,6 +36,7 @@ from logtriage.rulebank.rule import Fault, Role, Rule, Strength
 from logtriage.settings import Settings, load_settings
 
 if TYPE_CHECKING:  # what few jobs need is loaded for them alone
+    from logtriage.agent.consult import Consultation
     from logtriage.agent.desk import Desk
     from logtriage.agent.routine import Routine
     from logtriage.artefacts.deposits import Deposits
@@ -69,12 +71,95 @@ def triage(
     there is nothing to read.
     """
     started = time.perf_counter()
-    clock = _StageClock()
     settings = settings or load_settings()
+    seen = _examined(
+        paths,
+        settings,
+        offline=offline,
+        history=history,
+        workers=workers,
+        rules=rules,
+        learned=learned,
+        progress=progress,
+        enough=enough,
+        elsewhere=elsewhere,
+    )
+    decision, routine = seen.decision, seen.routine
+    consulted = None
+    if not offline:
+        consulted = seen.consultation(settings, enough)
+        decision, routine = consulted.decision, consulted.routine
+        seen.clock.lap("model")
+    if seen.passed.unread:
+        decision = of_part(decision, seen.findings)
+    verdict = compose(
+        seen.findings,
+        decision,
+        inventory=seen.inventory,
+        passed=seen.passed,
+        unreadable=seen.unreadable,
+        catalogue=seen.mined,
+        novel=_novel(seen.mined, seen.earlier) if seen.earlier else None,
+        novelty=seen.novelties,
+        trial=trial_sightings(settings.data_dir, seen.passed.summaries),
+        bank=seen.bank,
+        seconds=time.perf_counter() - started,
+        stages=seen.clock.stages,
+    )
+    verdict = verdict if consulted is None else consulted.told_in(verdict)
+    verdict = verdict if routine is None else _with_routine(verdict, routine, seen.mined)
+    return _with_unfit(verdict, [each for each in seen.earlier if not each.is_healthy])
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A job and the verdict on it without a model: all that a model may be asked about, or shown."""
+
+    inventory: Inventory
+    passed: Survey
+    mined: Catalogue
+    bank: Bank
+    matcher: Matcher
+    findings: Findings
+    decision: Decision
+    recalls: Sequence[Recalled]
+    novelties: Novelty
+    routine: Routine | None
+    earlier: Sequence[_Earlier]
+    unreadable: tuple[Unreadable, ...]
+    clock: _StageClock
+
+    def consultation(self, settings: Settings, enough: threading.Event | None = None) -> Consultation:
+        """What a model says of it, as far as these settings let it be asked."""
+        from logtriage.agent.consult import Consultation
+        from logtriage.agent.desk import Precedent
+
+        precedents = [
+            Precedent(said.failure_type, said.title, each.likeness, said.mitigation, said.verdict_id)
+            for each in self.recalls
+            for said in (each.diagnosis,)
+        ]
+        job = (self.findings, self.decision, self.mined, self.inventory, self.bank, self.matcher)
+        return Consultation(*job, settings, precedents, self.routine, enough)
+
+
+def _examined(
+    paths: Paths,
+    settings: Settings,
+    *,
+    offline: bool = False,
+    history: Sequence[str | Path] = (),
+    workers: int | None = None,
+    rules: Sequence[Path] = (),
+    learned: Sequence[Path] | None = None,
+    progress: Report | None = None,
+    enough: threading.Event | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> _Examined:
+    clock = _StageClock()
     data_dir = settings.data_dir
     rules = (*(files_in_state(data_dir, ACTIVE) if learned is None else learned), *rules)
     bank = load_bank(rules)
-    left_out = [_unused(each) for each in bank.faults]
     matcher = Matcher(bank)
     clock.lap("rules")
     inventory = discover(paths)
@@ -93,7 +178,6 @@ def triage(
     mined = catalogue(inventory.sources, passed.summaries)
     earlier = [_earlier(folder, bank, matcher, workers, rules) for folder in history]
     healthy = [each for each in earlier if each.is_healthy]
-    novel = _novel(mined, earlier) if earlier else None
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
@@ -110,73 +194,61 @@ def triage(
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)
     clock.lap("decision")
-    routine = _routine(findings, mined, healthy, matcher, data_dir)
-    consulted = None
-    if not offline:
-        from logtriage.agent.consult import Consultation
-        from logtriage.agent.desk import Precedent
-
-        precedents = [
-            Precedent(said.failure_type, said.title, each.likeness, said.mitigation, said.verdict_id)
-            for each in recalls
-            for said in (each.diagnosis,)
-        ]
-        job = (findings, decision, mined, inventory, bank, matcher)
-        consulted = Consultation(*job, settings, precedents, routine, enough)
-        decision, routine = consulted.decision, consulted.routine
-        clock.lap("model")
-    if passed.unread:
-        decision = of_part(decision, findings)
-    verdict = compose(
-        findings,
-        decision,
+    return _Examined(
         inventory=inventory,
         passed=passed,
+        mined=mined,
+        bank=bank,
+        matcher=matcher,
+        findings=findings,
+        decision=decision,
+        recalls=recalls,
+        novelties=novelties,
+        routine=_routine(findings, mined, healthy, matcher, data_dir),
+        earlier=earlier,
         unreadable=(
-            *left_out,
+            *(_unused(each) for each in bank.faults),
             *inventory.unreadable,
             *passed.unreadable,
             *(deposits.unreadable if deposits else ()),
         ),
-        catalogue=mined,
-        novel=novel,
-        novelty=novelties,
-        trial=trial_sightings(data_dir, passed.summaries),
-        bank=bank,
-        seconds=time.perf_counter() - started,
-        stages=clock.stages,
+        clock=clock,
     )
-    verdict = verdict if consulted is None else consulted.told_in(verdict)
-    verdict = verdict if routine is None else _with_routine(verdict, routine, mined)
-    return _with_unfit(verdict, [each for each in earlier if not each.is_healthy])
 
 
-def prompt_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> str:
+def prompt_for(
+    paths: Paths,
+    *,
+    settings: Settings,
+    history: Sequence[str | Path] = (),
+    workers: int | None = None,
+    rules: Sequence[Path] = (),
+) -> str:
     """The first request that a vote on this job would send, as indented JSON; nothing is sent.
 
-    Raises NothingReadable where there is nothing to read, ImportError without the `llm` extra.
+    `history` and `rules` as for `triage`. Raises NothingReadable where there is nothing to read, ImportError
+    without the `llm` extra.
     """
     from logtriage.agent.ask import prompt_shown
 
-    return prompt_shown(desk_for(paths, settings=settings, workers=workers), settings)
+    desk = desk_for(paths, settings=settings, history=history, workers=workers, rules=rules)
+    return prompt_shown(desk, settings)
 
 
-def desk_for(paths: Paths, *, settings: Settings, workers: int | None = None) -> Desk:
+def desk_for(
+    paths: Paths,
+    *,
+    settings: Settings,
+    history: Sequence[str | Path] = (),
+    workers: int | None = None,
+    rules: Sequence[Path] = (),
+) -> Desk:
     """The job as a model may look at it, without its being asked.
 
     Raises NothingReadable where there is nothing to read.
     """
-    from logtriage.agent.consult import Consultation
-
-    bank = load_bank(files_in_state(settings.data_dir, ACTIVE))
-    matcher = Matcher(bank)
-    inventory = discover(paths)
-    passed = survey(inventory.root, inventory.sources, matcher, workers=workers)
-    mined = catalogue(inventory.sources, passed.summaries)
-    deposits = _deposits(inventory, passed)
-    findings = localise(inventory, passed, bank, matcher, deposits)
-    unasked = settings.model_copy(update={"llm": "never"})
-    return Consultation(findings, decide(findings), mined, inventory, bank, matcher, unasked).desk()
+    seen = _examined(paths, settings, history=history, workers=workers, rules=rules)
+    return seen.consultation(settings.model_copy(update={"llm": "never"})).desk()
 
 
 def _unused(fault: Fault) -> Unreadable:

@@ -163,6 +163,32 @@ def test_show_prompt_is_what_is_sent(
     assert verdict["model"]["budget"]["votes"] == 1
 
 
+def test_show_prompt_knows_what_was_confirmed_and_what_is_routine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("langchain_openai")
+    pytest.importorskip("chromadb")
+    taught, logs = unknown_job(tmp_path / "before"), unknown_job(tmp_path / "now")
+    worker = logs / "rank1.log"
+    worker.write_text(worker.read_text().replace("is truncated, decode gave", "was cut, decoding gave"))
+    assert _main(monkeypatch, tmp_path, str(taught), "--offline", "--json", "-") == 0
+    told = json.loads(capsys.readouterr().out)["id"]
+    assert main(["correct", told, "--type", "data.corrupt"]) == 0
+    learned = next((tmp_path / "data" / "rules").rglob("*.yaml"))
+    assert main(["rules", "retire", learned.stem]) == 0
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "rank0.log").write_text((logs / "rank0.log").read_text() + "training completed\n")
+    capsys.readouterr()
+    with serving(lambda request, number: chat(answer("unknown", []))) as server:
+        options = (str(logs), "--history", str(good))
+        assert _main(monkeypatch, tmp_path, *options, "--show-prompt", BASE_URL=server.address) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert _main(monkeypatch, tmp_path, *options, "--votes", "1", BASE_URL=server.address) == 0
+    assert server.requests == [shown]
+    assert "data.corrupt, likeness" in shown["messages"][1]["content"]
+
+
 def test_a_model_is_not_asked_offline_or_when_never(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,8 @@ import typer
 from logtriage.apps.console import answer, complain
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from logtriage.report.document import Verdict
     from logtriage.settings import Settings
 
@@ -44,11 +46,20 @@ def model_settings(llm: When | None, votes: int | None, seconds: float | None) -
     return load_settings().model_copy(update=given)
 
 
-def show_prompt(paths: Sequence[str], settings: Settings, workers: int | None) -> None:
+def show_prompt(
+    paths: Sequence[str],
+    settings: Settings,
+    *,
+    history: Sequence[str],
+    workers: int | None,
+    rules: Sequence[Path],
+) -> None:
     from logtriage import pipeline
 
     try:
-        shown = pipeline.prompt_for(list(paths), settings=settings, workers=workers)
+        shown = pipeline.prompt_for(
+            list(paths), settings=settings, history=history, workers=workers, rules=rules
+        )
     except ImportError as fault:
         raise typer.BadParameter(
             f"--show-prompt: {fault.name} is not installed (pip install 'logtriage[llm]')"
