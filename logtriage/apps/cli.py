@@ -105,9 +105,7 @@ def triage(
     settings = cli_model.model_settings(llm, votes, time_budget)
     paths = paths if offline else paths_of(paths, settings)
     if show_prompt:
-        cli_model.show_prompt(
-            paths, settings, history=history or (), workers=workers, rules=rules or ()
-        )
+        cli_model.show_prompt(paths, settings, history=history or (), workers=workers, rules=rules or ())
         return
     with progress_shown(quiet) as progress, stopped_early() as enough:
         verdict = pipeline.triage(
