@@ -77,6 +77,11 @@ def test_escapes_are_never_cut(text: str, most: int) -> None:
     assert "`" not in told(text) and code(text).strip("`").count("`") == 0
 
 
+def test_a_blank_summary_is_left_out() -> None:
+    """Slack takes no empty section."""
+    assert faults_of(as_sent(verdict_message(a_verdict(verdict=a_body(summary=" \n"))))) == []
+
+
 def test_plain_text_stays_as_it_is() -> None:
     assert told("rank 3 · host node-7: 5 > 3 & 2 < 4") == "rank 3 · host node-7: 5 &gt; 3 &amp; 2 &lt; 4"
     assert code("KeyError: 'math'") == "```KeyError: 'math'```"

@@ -148,7 +148,7 @@ def test_a_correction_names_the_next_job_of_its_kind(slack: FakeSlack, home: Hom
     place = {"type": "plain_text_input", "value": "nonsense"}
     refused = slack.submit(view, {"type": type_, "other_line": place})
     assert refused["response_action"] == "errors" and "FILE:LINE" in refused["errors"]["other_line"]
-    helped = {"type": "plain_text_input", "value": "Swap the transceiver."}
+    helped = {"type": "plain_text_input", "value": "Swap the transceiver. \ud83d"}  # half of an emoji
     missing = {"type": "plain_text_input", "value": "nowhere.log:3"}
     slack.submit(view, {"type": type_, "other_line": missing})
     assert "Nothing was written down" in slack.answer(thread, count=2).text

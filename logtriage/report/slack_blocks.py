@@ -110,7 +110,7 @@ def verdict_message(verdict: Verdict, note: str = "", lead: Sequence[Block] = ()
     body = verdict.verdict
     title = prose(body.title) or words.type_name(body.failure_type)
     blocks: list[Block] = [*lead, _header(title), section(_what(verdict))]
-    blocks += [section(told(body.summary))] if body.summary else []
+    blocks += [section(summary)] if (summary := told(body.summary)).strip() else []
     blocks += [_proof(each, verdict) for each in body.evidence[:PROOF]]
     blocks.append(section(_action(verdict)))
     blocks.append(context(*_small_print(verdict, note)))

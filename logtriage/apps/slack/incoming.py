@@ -98,7 +98,12 @@ def written(text: str, bot_user: str = "") -> str:
             return label or target
         return label or target.removeprefix("mailto:")
 
-    return " ".join(html.unescape(_TOKEN.sub(meant, text)).split())[:LONGEST]
+    return one_line(html.unescape(_TOKEN.sub(meant, text)))[:LONGEST]
+
+
+def one_line(text: str) -> str:
+    """What a person wrote in one line; halves of surrogate pairs, which no database takes, become `?`."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def message_id(event: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import re
 from itertools import groupby
 from typing import Any
 
-from logtriage.apps.slack.incoming import Press
+from logtriage.apps.slack.incoming import Press, one_line
 from logtriage.report import words
 from logtriage.report.document import CitedLine, Verdict
 from logtriage.report.slack_blocks import LABEL, Block, section, told
@@ -87,7 +87,7 @@ def correction(body: dict[str, Any], verdict: Verdict | None) -> Press | dict[st
     failure_type = _picked(values.get(_TYPE))
     if failure_type not in taxonomy():
         return {_TYPE: "Pick a type."}
-    place = " ".join(str((values.get(_OTHER_LINE) or {}).get("value") or "").split())
+    place = one_line(str((values.get(_OTHER_LINE) or {}).get("value") or ""))
     if place and not _PLACE.fullmatch(place):
         return {_OTHER_LINE: "FILE:LINE is wanted, with FILE as the verdict names it: node-1/rank0.log:311"}
     picked = _picked(values.get(_LINE))
@@ -107,7 +107,7 @@ def correction(body: dict[str, Any], verdict: Verdict | None) -> Press | dict[st
         is_direct=channel.startswith("D"),
         failure_type=failure_type,
         evidence=place,
-        mitigation=" ".join(str((values.get(_HELPED) or {}).get("value") or "").split())[:1000],
+        mitigation=one_line(str((values.get(_HELPED) or {}).get("value") or ""))[:1000],
         reply_url=str(where.get("url") or ""),
     )
 
