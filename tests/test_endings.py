@@ -236,6 +236,26 @@ def test_a_job_whose_stragglers_recovered_is_not_slow(tmp_path: Path) -> None:
     assert kind(tmp_path, train__log=text) == "none.completed"
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "[mon] straggler detected: rank 5 (rk-1) step 3.2 s, median 1.0 s",
+            ("slow.straggler", (5,), ("rk-1",)),
+        ),
+        ("WARNING rank 5 is a straggler: 3.2 times the median", ("slow.straggler", (5,), ())),
+        ("slow ranks: [5, 6] on host rk-1", ("slow.straggler", (5, 6), ("rk-1",))),
+        ("slowest rank: 5 1.03 s, mean 1.00 s", ("scheduler.cancelled", (), ())),
+    ],
+)
+def test_ranks_that_a_jobs_own_monitor_calls_slow(
+    tmp_path: Path, words: str, expected: tuple[str, tuple[int, ...], tuple[str, ...]]
+) -> None:
+    text = "".join(steps(4, first=1 + 4 * n, at=20 * n) + words + "\n" for n in range(5))
+    body = judged(tmp_path, {"slurm-4711.out": text + _CANCEL}).verdict
+    assert (body.failure_type, body.culprits.ranks, body.culprits.hosts) == expected
+
+
 SEFF = "\nJob ID: 71\nCluster: lab\nUser/Group: me/us\nState: {state} (exit code {code})\nCores: 8\n"
 
 
@@ -479,4 +499,56 @@ def test_a_hang_that_a_person_saw_cites_the_log_and_the_clock(tmp_path: Path) ->
     look += "$ squeue -u me\n  4711  train  pretrain  me  R  12:31:10  2 gpu[1-2]\n"
     body = judged(tmp_path, {"metrics.jsonl": log, "look.txt": look}).verdict
     assert body.failure_type == "hang.silent"
-    assert [(each.file, each.line) for each in body.evidence[:2]] == [("metrics.jsonl", 49), ("look.txt", 2)]
+    cited = [(each.file, each.line) for each in body.evidence]
+    assert cited[0] == ("metrics.jsonl", 49) and ("look.txt", 2) in cited
+
+
+def bars(count: int) -> str:
+    """A progress bar without times, at 8 s a step."""
+    return "".join(
+        f" {n // 9}%|#      | {n}/900 [0:{8 * n // 60:02d}:{8 * n % 60:02d}<3:30:11,  8.02s/it]\n"
+        for n in range(1, count)
+    )
+
+
+def table(watts: int, busy: int) -> str:
+    return "".join(
+        f"|   {n}  NVIDIA H100 80GB HBM3          On  |   00000000:1{n}:00.0 Off |                    0 |\n"
+        f"| N/A  41C   P0      {watts}W /  700W |   71233MiB /  81559MiB |    {busy:3d}%      Default |\n"
+        for n in range(4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "look"),
+    [
+        ("ps.txt", "    PID STAT     ELAPSED COMMAND\n   4001 Rl      06:12:40 python train.py\n"),
+        (
+            "squeue.txt",
+            "  JOBID PARTITION  NAME  USER ST    TIME  NODES\n   4711  train  sft  me  R 9:15:22  2\n",
+        ),
+        ("nvidia-smi.txt", table(112, 100)),
+    ],
+)
+def test_a_look_at_the_running_job_tells_that_its_bar_stands_still(
+    tmp_path: Path, name: str, look: str
+) -> None:
+    body = judged(tmp_path, {"nohup.out": bars(240), name: look}).verdict
+    assert body.failure_type == "hang.silent"
+    assert name in [each.file for each in body.evidence]
+
+
+@pytest.mark.parametrize(
+    ("name", "look"),
+    [
+        ("ps.txt", "    PID STAT     ELAPSED COMMAND\n   4001 Rl         45:10 python train.py\n"),
+        (
+            "squeue.txt",
+            "  JOBID PARTITION  NAME  USER ST    TIME  NODES\n   4711  train  sft  me PD 0:00  2\n",
+        ),
+        ("nvidia-smi.txt", table(640, 100)),
+        ("nvidia-smi.txt", table(80, 0)),
+    ],
+)
+def test_a_look_at_a_healthy_job_raises_no_alarm(tmp_path: Path, name: str, look: str) -> None:
+    assert judged(tmp_path, {"nohup.out": bars(240), name: look}).verdict.failure_type == "none.running"

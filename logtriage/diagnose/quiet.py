@@ -31,7 +31,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return None  # a launcher says that the job failed: whatever the steps look like, it is not well
     if outcome.kind == "hang" and not hints:
         return _hang(findings, outcome)
-    if slow is not None and not hints:
+    if slow is not None and (not hints or _is_reaction(root, slow)):
         return slow_job(findings, slow, ())
     if not hints and (left := diverged(findings.progress.traces, findings.scene)) is not None:
         return _diverged(left, outcome)
@@ -63,6 +63,15 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
             "running",
         )
     return None
+
+
+def _is_reaction(root: Group | None, slow: Slowness) -> bool:
+    """Whether all that ended the job is a notice that it was cancelled: somebody saw that it was slow."""
+    return (
+        root is not None
+        and (root.failure_type, slow.failure_type) == ("scheduler.cancelled", "slow.straggler")
+        and root.sureness < 2
+    )
 
 
 # How py-spy heads each thread. Who takes stacks of a job that has no error waits for it in vain.

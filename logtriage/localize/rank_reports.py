@@ -17,7 +17,11 @@ MOST_LINES = 20_000  # of a job, the last ones
 
 def slow_by_reports(scene: Scene) -> Slowness | None:
     """The ranks that the detector of their framework shows to be slow all along."""
-    return _extremes(_holding(scene, "MnEtpt/Rnk")) or _warned(_holding(scene, *_REPORT))
+    return (
+        _extremes(_holding(scene, "MnEtpt/Rnk"))
+        or _warned(_holding(scene, *_REPORT))
+        or _named(_holding(scene, *_WORDS))
+    )
 
 
 def _holding(scene: Scene, *words: str) -> list[Line]:
@@ -100,7 +104,40 @@ def _warned(lines: Iterable[Line]) -> Slowness | None:
     factor = 1 / max(median([score for score, _ in shown]) if shown else THRESHOLD, 0.01)
     first = next(line for ranks, line in warnings if ranks & set(slow))
     told_by = dict.fromkeys((first, last, *(line for _, line in shown[:2])))
-    who = ", ".join(map(str, slow[:8])) + (", …" if len(slow) > 8 else "")
-    summary = f"the straggler detection names rank {who}: {factor:.1f} times as slow as the fastest"
+    summary = f"the straggler detection names rank {_listed(slow)}: {factor:.1f} times as slow as the fastest"
     where = tuple(dict.fromkeys(hosts[rank] for rank in slow if rank in hosts))
     return Slowness("slow.straggler", slow, tuple(told_by), factor, summary, since=first, hosts=where)
+
+
+# Monitors of people's own: `straggler detected: rank 5 (cn-3)`, `rank 5 is a straggler`, `slow ranks: [5]`.
+# Not `slowest rank: 5`: one of them is always the slowest.
+_WORDS = ("traggler", "low rank")
+_SAID = regex(
+    r"(?i)\b(?:stragglers?|slow)\b(?: (?:detected|found|warning))?[^\w\n]{0,6}(?:(?:is|at|on|global) ){0,2}"
+    r"ranks?[ =:]{0,3}[\[{(]?(?P<ranks>\d{1,6}(?:, ?\d{1,6}){0,63})\b"
+    r"(?:[\])},]{0,2} ?(?:(?:on |at )?(?:host|node)[ =:]|\(|on )(?P<host>[a-z][\w-]{0,60}\d[\w.-]{0,60}))?"
+    r"|\brank[ =:](?P<rank>\d{1,6})\b[^.;\n]{0,40}\b(?:is|was) (?:a |the )?straggler\b"
+)
+
+
+def _named(lines: Iterable[Line]) -> Slowness | None:
+    """The ranks that a job's own monitor calls slow again and again, with the hosts that it tells."""
+    said: list[tuple[frozenset[int], str | None, Line]] = []
+    for line in lines:
+        if (told := _SAID.search(line.text[:4000])) is not None:
+            ranks = re.findall(r"\d{1,6}", told["ranks"] or told["rank"])
+            said.append((frozenset(map(int, ranks)), told["host"], line))
+    newer = said[len(said) // 2 :]
+    counts = Counter(rank for ranks, _, _ in newer for rank in ranks)
+    slow = tuple(sorted(rank for rank, count in counts.items() if count * 3 >= len(newer) * 2))
+    own = [(host, line) for ranks, host, line in said if ranks & set(slow)]
+    if not slow or len(own) < REPORTS:
+        return None
+    summary = f"the job's monitor calls rank {_listed(slow)} slow, {len(own)} times"
+    shown = tuple(dict.fromkeys((own[0][1], own[-1][1])))
+    hosts = tuple(dict.fromkeys(host for host, _ in own if host))
+    return Slowness("slow.straggler", slow, shown, 1 / THRESHOLD, summary, since=own[0][1], hosts=hosts)
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ranks[:8])) + (", …" if len(ranks) > 8 else "")
