@@ -155,7 +155,8 @@ def _count(verdict: Verdict, lost: Set[str], tallies: dict[str, _Tally]) -> None
         tally.failed += 1
     for host in {*culprits, *lost}:
         fault = kind if host in culprits else LOST
-        tallies[host].faults.append((fault, len(hosts) > 1))
+        # Of an earlier run it is not known whether it had the node for itself.
+        tallies[host].faults.append((fault, len(hosts) > 1 or host not in hosts))
         tallies[host].lost += host in lost or fault == LOST
     for host, xid in _xids(verdict, culprits):
         if host in hosts:

@@ -185,12 +185,9 @@ def _with_filters(environment: Environment) -> Environment:
 
 def _alone(host: HostFigures) -> str:
     """Its faults in jobs that ran on it alone: `2 of 5 (40 %)`."""
-    rate = host.single_node_rate
-    return (
-        ""
-        if rate is None
-        else f"{host.single_node_faults} of {host.single_node_jobs} ({words.percent(rate)})"
-    )
+    if (rate := host.single_node_rate) is None:
+        return ""
+    return f"{host.single_node_faults} of {host.single_node_jobs} ({words.percent(rate)})"
 
 
 def _as_markdown(value: Any) -> Any:

@@ -25,17 +25,8 @@ from logtriage.sources.job import KnownJob
 
 # What is kept of what a source knows of a job.
 _FACTS = (
-    "id",
-    "source",
-    "name",
-    "user",
-    "state",
-    "started",
-    "ended",
-    "exit_code",
-    "nodes",
-    "lost_nodes",
-    "gpus",
+    *("id", "source", "name", "user", "state", "started", "ended", "exit_code"),
+    *("nodes", "lost_nodes", "gpus"),
 )
 
 _metadata = MetaData()

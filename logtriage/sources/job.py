@@ -26,9 +26,7 @@ class KnownJob:
     ended: float | None = None
     exit_code: str = ""  # as the scheduler writes it: 1:0, 137
     nodes: tuple[str, ...] = ()
-    lost_nodes: tuple[
-        str, ...
-    ] = ()  # that the scheduler declared lost under the job, or under an earlier run
+    lost_nodes: tuple[str, ...] = ()  # declared lost by the scheduler, under an earlier run too
     gpus: int | None = None  # in all
     paths: tuple[str, ...] = ()  # folders, files or fsspec addresses that hold its logs
     note: str = ""  # what a person should know: why it has no paths
