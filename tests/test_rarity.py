@@ -85,11 +85,12 @@ def test_of_a_hang_the_last_words_of_its_kind_are_cited(tmp_path: Path) -> None:
     files = {
         f"rank{rank}.log": steps(39) + steps(1, first=40, at=79.2 if rank == 2 else 79.0) for rank in range(4)
     }
-    files["rank0.log"] += said
+    files["rank0.log"] = "".join(f"{clock(2.0 * beat)} INFO pool: page moved\n" for beat in range(39)) + said
     files["monitor.log"] = "".join(f"{clock(60.0 * beat)} watch: nodes are up\n" for beat in range(60))
-    body = judged(tmp_path, files).verdict
-    assert body.failure_type == "hang.silent"
-    assert said.strip() in [each.text for each in body.evidence[:3]]
+    verdict = judged(tmp_path, files)
+    assert verdict.verdict.failure_type == "hang.silent"
+    assert said.strip() in [each.text for each in verdict.verdict.evidence[:3]]
+    assert indicated(verdict, tmp_path) == {said.strip()}
 
 
 def test_few_steps_that_were_read_of_many_are_a_history(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ another host, does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from logtriage.diagnose.decision import Decision
 from logtriage.intake.reading import Reading
@@ -40,7 +40,7 @@ MOST_TABLE = 2_000  # lines of a launcher's table of failures
 
 
 def indications(
-    findings: Findings, decision: Decision, rare: Iterable[tuple[str, int]] = ()
+    findings: Findings, decision: Decision, rare: Collection[tuple[str, int]] = ()
 ) -> tuple[Indication, ...]:
     """The failure-indicating lines of a job, in order of files and lines; none of a job that went well.
 
@@ -67,7 +67,11 @@ def indications(
     cited = [each.line for each in decision.evidence]
     if decision.failure_type == "hang.silent":  # its last step itself was well, and so is who writes on
         stepped = {trace.file for trace in findings.progress.traces}
-        cited = [each for each in cited if each != findings.outcome.line and each.file in stepped] or cited
+        cited = [
+            each
+            for each in cited
+            if (each.file, each.number) in rare or (each.file in stepped and each != findings.outcome.line)
+        ] or cited
     add(cited, "cause", decision.failure_type)
     began = _began(decision)
     ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]
