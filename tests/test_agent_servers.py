@@ -40,6 +40,18 @@ def asked(folder: Path, script: Script, **more: Any) -> tuple[Verdict, Server]:
         return triage(logs, workers=1, settings=settings(folder, server.address, **more)), server
 
 
+def odd_exception_job(folder: Path) -> Path:
+    """A job that ended with an exception of its program's own: offline it is a runtime error, and unsure."""
+    logs = unknown_job(folder)
+    worker = logs / "rank1.log"
+    steps = "".join(worker.read_text().splitlines(keepends=True)[:-1])
+    raised = f"brook.ShardFault: shard 7: {QUOTE}, decode gave garbage\n"
+    calm = "2026-03-01 09:00:33 INFO required argument --resume was not given, leaving\n"
+    frame = '  File "/opt/brook/read.py", line 7, in read\n'
+    worker.write_text(f"{steps}{calm}Traceback (most recent call last):\n{frame}{raised}")
+    return logs
+
+
 _OFFLINE: dict[str, dict[str, Any]] = {}
 
 
@@ -73,6 +85,34 @@ def test_votes_that_agree_name_the_cause_that_rules_do_not_know(tmp_path: Path) 
     # Three of five that agree are a majority: the other two are not asked.
     assert len(server.requests) == 3 == use.spent.votes
     assert use.spent.tokens == 3 * 1290 and use.spent.tokens_per_vote == 1290 <= 4000
+
+
+def test_votes_find_a_better_name_for_an_exception_that_no_rule_knows(tmp_path: Path) -> None:
+    odd_exception_job(tmp_path)
+    before = offline(tmp_path)
+    assert before["failure_type"] == "code.runtime" and before["confidence"] < 0.6
+    verdict, _ = asked(tmp_path, good)
+    body = verdict.verdict
+    assert (body.failure_type, body.decided_by) == ("data.corrupt", "llm")
+    assert body.confidence <= 0.65 and QUOTE in body.evidence[0].text
+    assert body.alternatives[0].failure_type == "code.runtime"
+
+
+@pytest.mark.parametrize(
+    ("failure_type", "words"),
+    [
+        ("gpu.ecc_uncorrectable", QUOTE),  # the line, and what it does not say
+        ("code.argument", "required argument --resume"),  # what was said calmly before
+        ("scheduler.cancelled", QUOTE),
+    ],
+)
+def test_a_liar_finds_no_other_name_for_it(tmp_path: Path, failure_type: str, words: str) -> None:
+    odd_exception_job(tmp_path)
+
+    def script(request: Request, number: int) -> Reply:
+        return chat(answer(failure_type, [(place_of(request, words), words)], [1]))
+
+    assert _core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path)
 
 
 def test_what_is_sent_holds_no_secret_and_the_answer_shows_it_again(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from logtriage.agent.ask import Asked
-from logtriage.agent.bearing import Bearing
+from logtriage.agent.bearing import Bearing, says_little
 from logtriage.agent.desk import Desk, normal
 from logtriage.agent.endpoint import host
 from logtriage.agent.votes import Pool, confidence, merged, pool
@@ -13,7 +13,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.topology import Topology
-from logtriage.model import Culprits, Evidence, Line
+from logtriage.model import Culprits, Evidence, Level, Line
 from logtriage.report.document import Mitigation, ModelUse, Spending, Verdict, Votes
 from logtriage.settings import Settings
 from logtriage.taxonomy import taxonomy
@@ -87,19 +87,29 @@ def _may_replace(desk: Desk, pooled: Pool) -> bool:
     name = pooled.failure_type
     if name is None or name.startswith("none.") or pooled.support < Bearing.WORDS:
         return False
+    if any(each.failure_type == name for each in cascade.followers):
+        return False
+    rival = next((each for each in cascade.rivals if each.failure_type == name), None)
+    lead = pooled.lines[0]
     if offline.failure_type == "unknown":
         # Where the localisation knows who ended first, what others wrote is no cause.
-        writer = desk.findings.topology.rank(pooled.lines[0])
+        writer = desk.findings.topology.rank(lead)
         ranks = offline.culprits.ranks
         return pooled.support is not Bearing.SYMPTOM and (writer is None or not ranks or writer in ranks)
-    if any(each.failure_type == name for each in cascade.followers) or pooled.support < Bearing.CAUSE:
+    if pooled.support is not Bearing.SYMPTOM and (root := cascade.root) is not None and _is_open(root):
+        # A better name for the very line that it rests on, or for an error that was logged.
+        own = any((each.line.file, each.line.number) == (lead.file, lead.number) for each in root.causes)
+        return own or lead.level in (Level.ERROR, Level.CRITICAL) or pooled.support is Bearing.CAUSE
+    if pooled.support < Bearing.CAUSE or rival is None:
         return False
     sureness = cascade.root.sureness if cascade.root is not None else 0
-    rival = next((each for each in cascade.rivals if each.failure_type == name), None)
-    if rival is None:
-        return False
     weak = sureness < 2 or offline.failure_type in CONSEQUENCES
     return rival.sureness >= sureness or (weak and name not in CONSEQUENCES)
+
+
+def _is_open(root: Group) -> bool:
+    """Whether the offline verdict says little: that something was raised, or what a mere hint may mean."""
+    return all(says_little(each.failure_type, each.strength) for each in root.causes)
 
 
 def _replaced(desk: Desk, pooled: Pool) -> Decision:
