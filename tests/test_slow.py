@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from scenes import clock, findings, judged, of_rank, reading
+from scenes import clock, findings, judged, of_rank, reading, steps
 
 from logtriage.diagnose.offline import decide
 from logtriage.localize.durations import timings
@@ -184,3 +184,28 @@ def test_timers_of_megatron_tell_that_a_job_waits_for_data(tmp_path: Path, in_a_
     assert any("workers" in each.text for each in body.mitigations)
     healthy = "".join(timer_table(step, 60.0, in_a_line=in_a_line) for step in range(1, 15))
     assert judged(tmp_path / "well", {"train.log": healthy}).verdict.failure_type == "none.running"
+
+
+def extremes(step: int, slowest: int, worst: float) -> str:
+    return (
+        f"{clock(9.0 * step)} | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: {worst:.2f}ms/{slowest} | "
+        f"MnPwr/Rnk: 601.79W/8 | MnEtpt/Rnk: 296.02TF/{slowest} | MxEtpt/Rnk: 297.32TF/8\n"
+    )
+
+
+def test_the_slowest_rank_of_each_report_is_a_straggler_if_it_is_far_behind(tmp_path: Path) -> None:
+    reports = "".join(extremes(step, 21, 5100.0) for step in range(5, 12))
+    before = "".join(extremes(step, (7 * step) % 24, 3468.2) for step in range(5))
+    places = "ranks 0-7: cn-a1\nranks 8-15: cn-a2\nranks 16-23: cn-a3\n"
+    files = {"train.log": steps(30) + before + reports, "placement.txt": places}
+    body = judged(tmp_path / "slow", files).verdict
+    assert body.failure_type == "slow.straggler"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((21,), ("cn-a3",))
+    alike = "".join(extremes(step, 21, 3468.2) for step in range(12))
+    assert judged(tmp_path / "a", {"train.log": steps(30) + alike}).verdict.failure_type == "none.running"
+    in_turn = "".join(extremes(step, step, 5100.0) for step in range(12))
+    assert judged(tmp_path / "b", {"train.log": steps(30) + in_turn}).verdict.failure_type == "none.running"
+
+
+def test_open_clips_times_are_read() -> None:
+    assert timings("Data (t): 5.916 Batch (t): 6.514, 41.874/s") == {"data_time": 5.916, "batch_time": 6.514}

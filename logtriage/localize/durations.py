@@ -19,7 +19,7 @@ from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 _TIMING = regex(
-    r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?:\((?P<named_unit>ms|s|sec|seconds)\))?\s*[:=]?\s*"
+    r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?: ?\((?P<named_unit>ms|s|sec|seconds|t)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
@@ -41,6 +41,8 @@ def timings(text: str) -> dict[str, float]:
     for match in _TIMING.finditer(text[-2_000:]):
         unit = match["unit"] or match["named_unit"]
         name = match["name"].strip(" -._").lower()
+        if unit == "t":  # open_clip's `Data (t): 5.9 Batch (t): 6.5`
+            name, unit = f"{name}_time", "s"
         if unit is None and (suffix := _SUFFIX.search(name)):
             name, unit = name[: suffix.start()], suffix[1]
         if unit is None:

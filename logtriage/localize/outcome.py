@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from logtriage.localize.exits import Exit, describe
+from logtriage.localize.onlookers import standing
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import Level, Line, SourceRole
@@ -29,6 +30,7 @@ class Outcome:
     line: Line | None
     silence: float = 0.0
     why: str = ""
+    seen: Line | None = None  # what shows it beside the job's own lines
 
 
 def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outcome:
@@ -61,6 +63,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
             )
+    if (seen := standing(scene, newest)) is not None:
+        return Outcome("hang", newest, why=seen.why, seen=seen.line)
     return Outcome("running", newest, why="the log ends among regular steps")
 
 

@@ -53,10 +53,11 @@ _INTRODUCED = (
         rf"[ ,:)]{{1,3}}[^.;]{{0,20}}?\b{_RANK}"
     ),
 )
-# `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`
+# `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`, `rank 8-15: cn-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
 _RANGES = (
     re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
+    re.compile(rf"^\W{{0,4}}{_RANGE}\]? ?(?:[:=|]|->) ?(?P<host>{HOST_WORD})(?=\s|,|$)"),
     re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
 )

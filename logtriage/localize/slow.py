@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from logtriage.localize.durations import DATA, WAIT, WORK, durations, timer_tables, timings
+from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.localize.stragglers import Straggling, compare
@@ -96,6 +97,11 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
         told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
         return Slowness("slow.straggler", (), of.lines, of.factor, told, of.since, hosts=hosts)
+    if found is None and (last := slowest_rank(scene)) is not None:
+        told = (
+            f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"
+        )
+        return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
     return starved([trace for trace in progress.traces if len(trace.points) >= 4], scene)
 
 

@@ -141,6 +141,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     rank_of_file = ranks_of_files(scene, exits)
     for reading in scene.readings:
         source = reading.source
+        if source.role is SourceRole.ENVIRONMENT:
+            for introduced_rank, host in introductions(reading.lines):
+                votes[introduced_rank][host] += 1
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
             continue
         whole_file = rank_of_file.get(source.file, source.rank)
