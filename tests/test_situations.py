@@ -405,6 +405,20 @@ CASES = {
         "none.running",
         "step 20 ",
     ),
+    "an image that never came to one pod of a job whose description tells that it ended well": Case(
+        {
+            "events.txt": EVENTS
+            + '58m   Warning   Failed   pod/tune-1-x7k2p   Failed to pull image "reg/a:1"\n',
+            "describe-job-tune.txt": "Name:             tune\nNamespace:        ml\nSelector:         a=b\n"
+            "Labels:           a=b\nAnnotations:      <none>\nParallelism:      2\nCompletions:      2\n"
+            "Pods Statuses:    0 Active (0 Ready) / 2 Succeeded / 0 Failed\nEvents:\n"
+            "  Type    Reason     Age   From            Message\n"
+            "  Normal  Completed  2m    job-controller  Job completed\n",
+            "tune-0-b2c4d.log": steps(20),
+        },
+        "none.completed",
+        "Job completed",
+    ),
     "an image of one container that never came": Case(
         {
             "events.txt": EVENTS

@@ -123,7 +123,12 @@ class _Event:
     age: int | None  # seconds before the list was made
 
     def is_before(self, other: _Event) -> bool:
-        """By age, which is coarse: events of one age count as told in their usual order."""
+        """By age, which is coarse: events of one age count as told in their usual order.
+
+        Lists of two files were made at two times, and the later of two is the end of a job.
+        """
+        if self.line.file != other.line.file:
+            return True
         if self.age is not None and other.age is not None:
             return self.age >= other.age
         return self.line.number < other.line.number
@@ -131,26 +136,34 @@ class _Event:
 
 def _overcome(readings: Sequence[Reading], pods: Pods) -> frozenset[tuple[str, int]]:
     """Events of failures after which the same pod got there, or its job ended well, by file and number."""
-    found: set[tuple[str, int]] = set()
-    for reading in readings:
-        if reading.source.role is not SourceRole.KUBERNETES:
-            continue
-        events = [event for line in reading.lines if (event := _event(line, pods)) is not None]
-        of_pod: dict[str | None, list[_Event]] = defaultdict(list)
-        for event in events:
-            of_pod[event.pod].append(event)
-        ends = [(done["job"], each) for each in events if (done := _JOB_DONE.search(each.line.text[:1000]))]
-        found.update(
-            (event.line.file, event.line.number)
-            for event in events
-            if event.pod is not None
-            and (
-                any(_settles(later, event) for later in of_pod[event.pod])
-                or _is_lone_probe(event, of_pod[event.pod])
-                or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
-            )
+    told = [
+        event
+        for reading in readings
+        if reading.source.role is SourceRole.KUBERNETES
+        for line in reading.lines
+        if (event := _event(line, pods)) is not None
+    ]
+    of_pod: dict[tuple[str, str | None], list[_Event]] = defaultdict(list)
+    for event in told:
+        of_pod[event.line.file, event.pod].append(event)
+    ends = [(job, event) for event in told if (job := _done(event)) is not None]
+    return frozenset(
+        (event.line.file, event.line.number)
+        for event in told
+        if event.pod is not None
+        and (
+            any(_settles(later, event) for later in of_pod[event.line.file, event.pod])
+            or _is_lone_probe(event, of_pod[event.line.file, event.pod])
+            or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
         )
-    return frozenset(found)
+    )
+
+
+def _done(event: _Event) -> str | None:
+    """The job that an event says has ended well; in a job's own description it stands above."""
+    if (found := _JOB_DONE.search(event.line.text[:1000])) is not None:
+        return found["job"]
+    return event.pod if event.reason == "Completed" and "Job completed" in event.line.text else None
 
 
 def _event(line: Line, pods: Pods) -> _Event | None:
