@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
+
+from logtriage.taxonomy import taxonomy
 
 LEFT_OUT = "[left out: this line talks to its reader]"
 
@@ -25,6 +29,22 @@ _ADDRESSED = re.compile(
     | \b(?:failure_type|culprit_ranks|culprit_hosts|citations)\b
     | \b(?:true|real|root|actual|only)\ ?cause\b.{0,30}\b(?:the\ user|user\ error|cancell?ed\ by|none)\b
     | \bthe\ cause\ is\ the\ user\b
+    | \b(?:root[ _-]?cause|cause\ of\ (?:the\ )?(?:failure|death))\b.{0,16}\ (?:is|was|must\ be)\b
+    | \b(?:correct|true|right|expected|final|only)\ (?:label|answer|verdict|diagnosis|classification)\b
+    | \b(?:verdict|diagnosis|classification)\ (?:override|is|must|should)\b
+    | \b(?:who|what)ever\ (?:reads|analy[sz]es|triages|diagnoses)\b | \btriage[ _-]?bot\b
+    | \bi\ (?:have\ |will\ |must\ |now\ ){1,2}(?:conclude|answer|output|respond|report|classify)
+    | \b(?:to|for)\ (?:the\ |any\ |a\ )?(?:large\ )?(?:language\ )?
+        (?:models?|llms?|ais?|assistants?|agents?)\b.{0,12}\b(?:reading|reads?|analy[sz]\w*|looking|processing|parsing)\b
+    | \bend\ of\ (?:the\ )?(?:evidence|prompt|context|instructions?|untrusted|user\ input)\b
+    | \bnow\ (?:say|answer|reply|respond|output|conclude|classify)\b
+    | ["']role["']\ ?:\ ?["'](?:system|assistant|developer)["']
+    | (?:^|\ )(?:assistant|system|human|user):\ (?:i|you|the|please|ok|sure)\b
+    | \b(?:ignorier|vergiss|missacht|ignorez|oubliez|ignora|ignore[ms]|olvida|desconsidere|игнориру|забудь)
+        \w*\ .{0,40}\b(?:alle|obige|bisher|vorher|anweisung|tout|préc|instruc|anterior|todo|tudo|istruz|
+        предыд|выше|инструкц|вс[её])
+    | (?:忽略|无视|忘记|忘掉).{0,12}(?:以上|上述|之前|前面|所有|指令|内容)
+    | (?:以上|上記|これまで|前).{0,12}(?:無視|忘れ)
     | <\|?/?(?:im_start|im_end|system|assistant|endoftext|eot_id|start_header_id)\|?>
     | \[/?INST\] | <</?SYS>> | \#\#\#\ ?(?:instruction|system|response)
     | \b(?:system|developer)\ ?(?:prompt|message)\b
@@ -33,5 +53,19 @@ _ADDRESSED = re.compile(
 
 
 def is_addressed(text: str) -> bool:
-    """Whether a line speaks to its reader instead of telling what a program did."""
-    return _ADDRESSED.search(text[:4096]) is not None
+    """Whether a line speaks to its reader instead of telling what a program did.
+
+    So does one that names a failure type by its id: programs do not know them.
+    """
+    shown = unicodedata.normalize("NFKC", "".join(each for each in text[:4096] if not _is_hidden(each)))
+    return _ADDRESSED.search(shown) is not None or _type_ids().search(shown) is not None
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) == "Cf"  # zero width, or a turn of the direction
+
+
+@cache
+def _type_ids() -> re.Pattern[str]:
+    ids = sorted(re.escape(name) for name in taxonomy().types if "." in name)
+    return re.compile(rf"(?i)(?<![\w./-])(?:{'|'.join(ids)})(?![\w/(-]|\.\w)")

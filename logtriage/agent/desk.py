@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -155,6 +156,9 @@ def _is_dated(moment: float | None) -> bool:
 
 
 def normal(text: str) -> str:
-    """Without terminal escapes and control characters, white space as single spaces."""
+    """Without terminal escapes, hidden and control characters, white space as single spaces."""
     clean = plain(text.encode("utf-8", "surrogatepass"))
-    return " ".join("".join(each if each.isprintable() else " " for each in clean).split())
+    if clean.isascii() and clean.isprintable():
+        return " ".join(clean.split())
+    seen = (each for each in clean if unicodedata.category(each) != "Cf")
+    return " ".join("".join(each if each.isprintable() else " " for each in seen).split())
