@@ -419,6 +419,17 @@ CASES = {
         "none.completed",
         "Job completed",
     ),
+    "a container that is created again and again and never starts": Case(
+        {
+            "events.txt": EVENTS
+            + "9m   Normal   Scheduled   pod/tune-1   Successfully assigned ml/tune-1 to gpu-7\n"
+            '2m   Warning   Failed   pod/tune-1   Error: secret "hub" not found\n'
+            '2m   Normal   Pulled   pod/tune-1   Container image "reg/tune:2" already present on machine\n'
+            "2m   Normal   Created   pod/tune-1   Created container main\n",
+        },
+        "scheduler.launch",
+        "secret",
+    ),
     "an image of one container that never came": Case(
         {
             "events.txt": EVENTS

@@ -105,10 +105,12 @@ _SETTLED_BY = {
     "FailedMount": _RAN | {"SuccessfulMountVolume"},
     "FailedAttachVolume": _RAN | {"SuccessfulAttachVolume"},
     "FailedCreatePodSandBox": _RAN,
-    "Failed": _RAN,
-    "BackOff": _RAN,
-    "InspectFailed": _RAN,
 }
+_OF_CONTAINERS = (
+    "Failed",
+    "BackOff",
+    "InspectFailed",
+)  # of an image that is not there, or of the start itself
 _JOB_DONE = regex(
     r"\b(?:Completed|AllJobsCompleted|\w*JobSucceeded)\s+\w{2,20}/(?P<job>[a-z0-9][\w.-]{0,250})\s+\S.*"
     r"(?i:completed|succe)"
@@ -183,10 +185,11 @@ def _is_lone_probe(event: _Event, of_pod: Sequence[_Event]) -> bool:
 
 
 def _settles(later: _Event, failed: _Event) -> bool:
-    if later.reason not in _SETTLED_BY.get(failed.reason, ()) or not failed.is_before(later):
+    if not failed.is_before(later):
         return False
-    if _RESTARTING in failed.line.text:
-        return False
-    image = _IMAGE.search(failed.line.text[:2000])
-    # A pod has more than one image: another container's says nothing.
-    return image is None or image["image"] in later.line.text
+    if failed.reason not in _OF_CONTAINERS:
+        return later.reason in _SETTLED_BY.get(failed.reason, ())
+    if (image := _IMAGE.search(failed.line.text[:2000])) is not None:
+        return later.reason == "Pulled" and image["image"] in later.line.text  # a pod has several images
+    # Each try begins with `Pulled` and `Created`, and tries of one age are many.
+    return later.reason == "Started" and later.age != failed.age and _RESTARTING not in failed.line.text
