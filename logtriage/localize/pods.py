@@ -106,11 +106,7 @@ _SETTLED_BY = {
     "FailedAttachVolume": _RAN | {"SuccessfulAttachVolume"},
     "FailedCreatePodSandBox": _RAN,
 }
-_OF_CONTAINERS = (
-    "Failed",
-    "BackOff",
-    "InspectFailed",
-)  # of an image that is not there, or of the start itself
+_OF_CONTAINERS = ("Failed", "BackOff", "InspectFailed")  # of an image, or of the start itself
 _JOB_DONE = regex(
     r"\b(?:Completed|AllJobsCompleted|\w*JobSucceeded)\s+\w{2,20}/(?P<job>[a-z0-9][\w.-]{0,250})\s+\S.*"
     r"(?i:completed|succe)"
@@ -192,4 +188,5 @@ def _settles(later: _Event, failed: _Event) -> bool:
     if (image := _IMAGE.search(failed.line.text[:2000])) is not None:
         return later.reason == "Pulled" and image["image"] in later.line.text  # a pod has several images
     # Each try begins with `Pulled` and `Created`, and tries of one age are many.
-    return later.reason == "Started" and later.age != failed.age and _RESTARTING not in failed.line.text
+    coarse = failed.age is not None and later.age == failed.age
+    return later.reason == "Started" and not coarse and _RESTARTING not in failed.line.text
