@@ -256,3 +256,76 @@ def test_a_prompt_from_which_a_job_was_launched_is_not_its_host() -> None:
 def test_headings_of_stages_name_no_host() -> None:
     lines = reading("a.log", "=== stage2 ===\nx\n=== epoch3 ===\ny\n--- a/train2.py\n=== fp16 ===\n").lines
     assert headings(lines, (), of_job=True) == Headings()
+
+
+def test_a_label_before_the_rank_names_the_machine(tmp_path: Path) -> None:
+    def of(pod: str, *rest: str) -> str:
+        return "".join(f"[{pod}] epoch 0 it {n} loss 2.5\n" for n in range(5)) + "".join(rest)
+
+    lost = "[enc-w-{pod}] [rank{rank}]: RuntimeError: [1] NCCL communicator was aborted\n"
+    own = behind("[enc-w-3] [rank6]: ", traceback(FULL))
+    files = {"a.log": of("enc-w-2", lost.format(pod=2, rank=4)), "b.log": of("enc-w-3", own)}
+    culprits = judged(tmp_path, files).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((6,), ("enc-w-3",))
+
+
+def test_an_agent_that_a_rank_names_is_its_host(tmp_path: Path) -> None:
+    begun = "".join(
+        f"[2026-01-31 08:00:0{n}] [rank={n}] || INFO: trial runner on agent lab-{'xy'[n // 2]}\n"
+        for n in range(4)
+    )
+    text = begun + behind("[2026-01-31 08:01:00] [rank=3] || ", traceback(FULL))
+    culprits = judged(tmp_path, {"trial.log": text}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((3,), ("lab-y",))
+
+
+def test_workers_of_a_pod_of_tpus(tmp_path: Path) -> None:
+    begun = "".join(f"10.2.0.{n} [worker:{n - 4}] INFO starting\n" for n in range(4, 8))
+    began = "".join(f"10.2.0.4 [worker:0] {line}\n" for line in steps(20).splitlines())
+    failed = "Exception in device=TPU:21: [Errno 28] No space left on device\n" + traceback(FULL)
+    text = begun + began + behind("10.2.0.6 [worker:2] ", failed)
+    culprits = judged(tmp_path, {"pod.log": text}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((21,), ("10.2.0.6",))
+
+
+def test_hosts_that_mpirun_came_to_know(tmp_path: Path) -> None:
+    known = "".join(
+        f"Warning: Permanently added 'glue-worker-{n}.glue,10.1.0.{n + 4}' (ED25519) to the list of known \n"
+        for n in range(2)
+    )
+    well = "".join(f"[1,{n}]<stdout>:rank {n} on glue-worker-0 cuda:{n}\n" for n in range(4))
+    none = "".join(f"[1,{n}]<stderr>:RuntimeError: No CUDA GPUs are available\n" for n in range(4, 8))
+    culprits = judged(tmp_path, {"launcher.log": known + well + none}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((4, 5, 6, 7), ("glue-worker-1",))
+    unknown = judged(tmp_path / "b", {"launcher.log": well + none}).verdict.culprits
+    assert "glue-worker-0" not in unknown.hosts
+
+
+def test_an_actor_of_ray_says_its_rank_at_the_start(tmp_path: Path) -> None:
+    begun = "".join(
+        f"(Actor pid={700 + n}, ip=10.5.0.{n // 2}) [2026-01-31 08:00:0{n},118] init rank {n} world 4\n"
+        for n in range(4)
+    )
+    error = "RuntimeError: CUDA error: unspecified launch failure"
+    task = "ray.exceptions.RayTaskError(RuntimeError): ray::Actor.fit() (pid=703, ip=10.5.0.1, actor_id=5a)\n"
+    text = begun + "Traceback (most recent call last):\n" + task + f"    loss.backward()\n{error}\n"
+    culprits = judged(tmp_path, {"driver.log": text}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((3,), ("10.5.0.1",))
+
+
+def test_the_host_that_cannot_come_to_where_all_others_wait(tmp_path: Path) -> None:
+    def of(number: int, end: str) -> str:
+        return f"I0131 08:00:0{number}.1 90{number} api.py:194]   rdzv_endpoint    : pre-01.lab:29400\n{end}"
+
+    waited = traceback("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError")
+    lost = (
+        "[W131 08:01:10.220 socket.cpp:752] [c10d] The IPv4 network addresses of (pre-01.lab, 29400) cannot "
+        "be retrieved (gai error: -2 - Name or service not known).\n"
+    )
+    files = {f"pre-0{n}.out": of(n, lost * 3 if n == 3 else waited) for n in range(1, 5)}
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "network.rendezvous"
+    assert body.culprits.hosts == ("pre-03",)
+    assert body.evidence[0].file == "pre-03.out"
+    files["pre-03.out"] = of(3, waited)
+    assert judged(tmp_path / "b", files).verdict.culprits.hosts == ()

@@ -209,3 +209,29 @@ def test_the_slowest_rank_of_each_report_is_a_straggler_if_it_is_far_behind(tmp_
 
 def test_open_clips_times_are_read() -> None:
     assert timings("Data (t): 5.916 Batch (t): 6.514, 41.874/s") == {"data_time": 5.916, "batch_time": 6.514}
+
+
+def test_rows_of_ranks_and_of_hosts_name_the_machine_that_is_slow(tmp_path: Path) -> None:
+    def of_ranks(slow: int) -> str:
+        return "times across ranks (ms):\n" + "".join(
+            f"    rank {rank:2d} (cn-{rank // 4 + 1}): forward-backward-compute "
+            f"{9100.5 if rank // 4 == slow else 5200.0 + rank}  wait-in-collectives "
+            f"{90.0 if rank // 4 == slow else 4000.0}\n"
+            for rank in range(0, 16, 2)
+        )
+
+    def of_hosts(slow: int) -> str:
+        return "".join(
+            f"  xb{at} ranks {4 * at}-{4 * at + 3}: h2d_copy {1.31 if at == slow else 0.05 + at / 1000:.3f}s "
+            f"wait_allreduce {0.06 if at == slow else 1.3:.3f}s\n"
+            for at in range(4)
+        )
+
+    def many(table: object) -> str:
+        return "".join(steps(1, first=n, at=9.0 * n) + table(2) for n in range(1, 10))  # type: ignore[operator]
+
+    first = judged(tmp_path / "ranks", {"train.log": many(of_ranks)}).verdict
+    assert (first.failure_type, first.culprits.hosts) == ("slow.straggler", ("cn-3",))
+    second = judged(tmp_path / "hosts", {"train.log": many(of_hosts)}).verdict
+    assert (second.failure_type, second.culprits.hosts) == ("slow.straggler", ("xb2",))
+    assert second.culprits.ranks == (8, 9, 10, 11)

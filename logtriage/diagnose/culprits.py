@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from logtriage.diagnose.complaints import accused, fails_otherwise, lost_peer
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
@@ -22,7 +23,6 @@ _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
 _NUMBERS = regex(r"\d+")
-_ADDRESS = regex(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _PCI = regex(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
@@ -36,7 +36,9 @@ def blame(
     members = root.causes or root.members
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type in VICTIMS_SPEAK:
-        lost = _lost_peer(members)
+        if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
+            return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
+        lost = lost_peer(members)
         told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
         return Culprits(hosts=(lost,) if lost else ()), told
     if root.failure_type.startswith("scheduler."):
@@ -52,6 +54,8 @@ def blame(
             for each in members
             if each.host and (each.source_role is SourceRole.KUBERNETES or _is_cloud(each))
         }
+        if len(pods) > 1:  # a pod and the node under it
+            pods = {topology.machine(each) or each for each in pods}
         if len(pods) != 1:
             return Culprits(), ""
         taken = _taken(members, candidates, {str(each) for each in pods}, topology)
@@ -85,10 +89,10 @@ def blame(
         ranks = ranks or _whole_host(len(raised), hosts, topology)
     ranks |= _beside(ranks, root, candidates, exits, topology)
     size = topology.size
-    accused = _accused(members)
-    if accused is not None and not machine:
-        hosts = set(topology.hosts_of([accused])) if len(topology.hosts) > 1 else set()
-        return Culprits((accused,), tuple(sorted(hosts))), f"all who complain name rank {accused}"
+    named = accused(members)
+    if named is not None and not machine:
+        hosts = set(topology.hosts_of([named])) if len(topology.hosts) > 1 else set()
+        return Culprits((named,), tuple(sorted(hosts))), f"all who complain name rank {named}"
     everyone = bool(ranks) and size > 1 and len(ranks) * 2 > size and not (machine and hosts)
     if everyone and len(ranks) < size <= 4 and not _shares_a_program(root):
         everyone = False  # three of four ranks by chance is still telling in a tiny job
@@ -99,7 +103,8 @@ def blame(
         told = f"seen on rank {', '.join(map(str, sorted(ranks)))}"
     if not hosts and ranks:
         hosts = set(topology.hosts_of(ranks))
-    if not hosts and machine and len(topology.hosts) == 1:
+    placed_elsewhere = bool(ranks and topology.host_of_rank) and not ranks & topology.host_of_rank.keys()
+    if not hosts and machine and len(topology.hosts) == 1 and not placed_elsewhere:
         hosts = set(topology.hosts)
     if machine and hosts:
         on_them = {rank for rank in ranks if _is_on(rank, hosts, topology)} or ranks
@@ -156,35 +161,6 @@ def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
     return odd[0] if len(odd) == 1 and len(told) > 2 else None
 
 
-_ACCUSES = regex(
-    r"\b[Rr]ank (\d{1,6}) "
-    r"(?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
-)
-
-
-# PyTorch names the odd one out last: `Rank 0 has 9 params, while rank 3 has …`, `…, but Rank 3 is running …`.
-_ODD = regex(r"\b(?:while|but) [Rr]ank (\d{1,6}) (?:has|is running) ")
-
-
-def _accused(members: Sequence[Candidate]) -> int | None:
-    """The one rank that several others name as the subject of the same complaint, whatever it says itself."""
-    odd = {
-        (each.rank, int(last[-1]))
-        for each in members
-        if each.rank is not None
-        and (last := _ODD.findall(each.line.message[:4000]))
-        and int(last[-1]) != each.rank
-    }
-    accused = {of for by, of in odd if not any(of_it == by for _, of_it in odd)}
-    if len(accused) == 1 and sum(of in accused for _, of in odd) >= 2:
-        return accused.pop()
-    named = {(told[1] if (told := _ACCUSES.search(each.line.message[:600])) else None) for each in members}
-    writers = {each.rank for each in members if each.rank is not None}
-    if len(named) != 1 or len(writers) < 2 or (only := named.pop()) is None:
-        return None
-    return int(only) if int(only) not in writers else None
-
-
 def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Exit]:
     """The ends that can be those of who wrote the members: told in the same files, and after a traceback
     with a status instead of a signal.
@@ -233,21 +209,6 @@ def _is_on(rank: int, hosts: set[str], topology: Topology) -> bool:
     """Whether a rank runs on one of the hosts, or where it runs is not known."""
     host = topology.machine(topology.host_of_rank.get(rank))
     return host is None or host in hosts
-
-
-def _lost_peer(members: Sequence[Candidate]) -> str | None:
-    """The one host that all lost, by address or name as the complainers go by, and none of them."""
-    complaining = {each.host for each in members if each.host is not None}
-    peers = {peer.strip("[]").split("<")[0] for each in members if (peer := each.capture("peer"))}
-    if len(peers) != 1 or not complaining:
-        return None
-    peer = peers.pop().rsplit(":", 1)[0]
-    if peer in complaining:
-        return None
-    if not _ADDRESS.match(peer):  # by name, where it is of the same row as the names of the others
-        row = {_NUMBERS.sub("#", host) for host in complaining}
-        return peer if len(complaining) > 1 and row == {_NUMBERS.sub("#", peer)} else None
-    return peer if all(_ADDRESS.match(host) for host in complaining) else None
 
 
 def _is_cloud(candidate: Candidate) -> bool:

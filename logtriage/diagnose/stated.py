@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logtriage.diagnose.confidence import confidence
-from logtriage.diagnose.culprits import blame
+from logtriage.diagnose.culprits import VICTIMS_SPEAK, blame
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
@@ -43,6 +43,7 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
     return min(
         members,
         key=lambda each: (
+            root.failure_type in VICTIMS_SPEAK and _is_elsewhere(each, culprits),  # others only wait for it
             order[each.strength],
             bool(culprits.ranks) and each.rank not in culprits.ranks,
             _is_elsewhere(each, culprits),

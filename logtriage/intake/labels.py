@@ -56,6 +56,10 @@ _RAY = regex(
 # SkyPilot's rank, set off by commas, counts nodes: only pid and address are taken.
 _SKYPILOT = regex(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
+# `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
+_PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+# What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
+_WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
 _RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
 _RANK_PAREN = regex(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
 _SRUN = regex(r" {0,5}(\d{1,6}):(?: |$)")
@@ -105,6 +109,9 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 head.rank = None if columns.srun_nodes else int(match[1])
                 head.styles += ("srun",)
                 end = match.end()
+            elif position == 0 and "[worker:" in text[:120] and (match := _WORKER.match(text)):
+                head.host = match[1]
+                end = match.end()
             elif columns.host_labels:
                 colon = text.find(":", position, position + 100)
                 if colon > position and text[position:colon] in columns.host_labels:
@@ -136,6 +143,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             head.host = match[1]
             return match.end()
         if match := _POD.match(text, position):
+            head.host = match[1]
+            return match.end()
+        if match := _PLACE.match(text, position):
             head.host = match[1]
             return match.end()
         if match := _TEE.match(text, position):

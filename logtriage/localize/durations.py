@@ -29,10 +29,17 @@ _DURATION = regex(
     r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
 )
+# So do several such words together, of which one at least is work or waiting: `forward-backward-compute`.
+_COMPOSED = regex(
+    r"^(?=.{0,40}(?:fwd|bwd|forward|backward|comp|comm|wait|copy|h2d|d2h|all_?reduce))"
+    r"(?:(?:time|iter|step|batch|cost|data|load(?:er|ing)?|fetch|reader|input|wait|fwd|bwd|forward|backward"
+    r"|comp(?:ute)?|comm|optim(?:izer)?|inner|all_?reduce|reduce|scatter|gather|h2d|d2h|copy|kernel"
+    r"|collectives?|in|for|sync|queue)(?:[_-]|$)){2,6}$"
+)
 _SUFFIX = regex(r"_(ms|msec|s|sec|secs|seconds)$")
 WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
-WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model", re.IGNORECASE)
+WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h", re.IGNORECASE)
 
 
 def timings(text: str) -> dict[str, float]:
@@ -46,7 +53,7 @@ def timings(text: str) -> dict[str, float]:
         if unit is None and (suffix := _SUFFIX.search(name)):
             name, unit = name[: suffix.start()], suffix[1]
         if unit is None:
-            if not _DURATION.match(name):
+            if not _DURATION.match(name) and not _COMPOSED.match(name):
                 continue
             unit = "s"
         value = float(match["value"]) * (0.001 if unit.startswith("m") else 1.0)

@@ -18,6 +18,8 @@ MOST_HOSTS = 20_000  # of one list
 HOST_WORD = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
 # A row of a hostfile of mpirun or DeepSpeed: `cn-3 slots=8`, of MPICH: `cn-3:8`.
 _SLOTS = regex(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
+# What ssh says of the hosts that mpirun starts its daemons on, in their order.
+_KNOWN_HOSTS = regex(r"^Warning: Permanently added '\[?([A-Za-z][\w-]{0,62})(?:\.[\w.-]{1,200})?\]?[,' :]")
 # `mpirun --host cn-3:8,cn-4:8`, `horovodrun -H …`
 _OPTION = regex(
     r"(?:mpirun|mpiexec|horovodrun) .{0,400}?-(?:H|-?hosts?)[ =]([\w.:-]{1,100}(?:,[\w.:-]{1,100}){1,999})"
@@ -45,6 +47,8 @@ _INTRODUCED = (
     re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `rank 17 last record: sequence number 9 …, host cn-3`
     re.compile(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    # `rank 17 (cn-3): …`
+    re.compile(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
     # `host=cn-3 rank=17`
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
     # `host trainer-b: rank 17 of 32`
@@ -57,6 +61,7 @@ _INTRODUCED = (
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
 _RANGES = (
     re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
+    re.compile(rf"^\W{{0,4}}(?P<host>{HOST_WORD}),? {_RANGE}\]?:"),
     re.compile(rf"^\W{{0,4}}{_RANGE}\]? ?(?:[:=|]|->) ?(?P<host>{HOST_WORD})(?=\s|,|$)"),
     re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
@@ -84,6 +89,8 @@ def gather_roster(scene: Scene) -> Roster:
             if (len(text) < 120 or "slots" in text[:200]) and (row := _SLOTS.match(text)):
                 rows[row[1]] = None
                 counts.add(int(row[2] or row[3]))
+            elif text.startswith("Warning: Perm") and (known := _KNOWN_HOSTS.match(text)):
+                rows[known[1]] = None
             elif ("NODELIST=" in text or "NodeList=" in text) and (found := _NODELIST.search(text)):
                 longest = max(longest, expanded(found[1]), key=len)
             elif ("-H" in text or "-host" in text) and (found := _OPTION.search(text)):
@@ -203,6 +210,8 @@ def in_blocks(
     hosts = list(roster.hosts if listed else known)
     if world is None and listed and roster.per_host and most < roster.per_host * len(hosts):
         world = roster.per_host * len(hosts)
+    if world is None and listed and not (most + 1) % len(hosts):
+        world = most + 1
     if world is None or most >= world or len(hosts) < 2 or world % len(hosts) or world == len(hosts):
         return {}
     size = world // len(hosts)

@@ -96,7 +96,8 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
         told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
-        return Slowness("slow.straggler", (), of.lines, of.factor, told, of.since, hosts=hosts)
+        ranks = tuple(sorted(rank for rank, host in topology.host_of_rank.items() if host in hosts))
+        return Slowness("slow.straggler", ranks, of.lines, of.factor, told, of.since, hosts=hosts)
     if found is None and (last := slowest_rank(scene)) is not None:
         told = (
             f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"

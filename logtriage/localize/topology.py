@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names, tabled_hosts
@@ -13,6 +13,7 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
+from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
@@ -21,7 +22,7 @@ from logtriage.regex import regex
 
 # A rank that introduces itself: `host ml-a python 3.9`, `running on gpu-17`.
 _SAYS_HOST = regex(
-    r"(?i)\b(?:host(?:name)?|node(?: ?name)?|running on|started on|launched on"
+    r"(?i)\b(?:host(?:name)?|node(?: ?name)?|on agent|running on|started on|launched on"
     r"|rank \d{1,6} (?:of|/) ?\d{1,6},? on)[ =:]{1,2}"
     r"(?P<host>(?=[\w.-]*[-\d])[a-z][\w-]*(?:\.[\w-]+)*)\b"
 )
@@ -237,6 +238,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
     pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.pod_of_file.values() if re.search(r"-\d+$", pod)}
+    pod_rows |= _meeting_rows(scene)
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in JOB_ROLES:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
@@ -269,14 +271,36 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             if each.source.file not in host_of_file
         },
         number_of_file=belied,
-        rank_of_pod=_as_said(_pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
-        | _replica_ranks(scene, ranks),
-        rank_alone=_alone(host_of_rank, hosts, world),
+        rank_of_pod=as_said(pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
+        | replica_ranks(scene, ranks),
+        rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
     )
 
+
+# Where the processes of a job meet: a host of its own, mostly.
+_MEETING = regex(
+    r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method)"
+    r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
+)
+
+
+def _meeting_rows(scene: Scene) -> set[str]:
+    """The names, without their numbers, of files one of which is named after the host where all meet."""
+    stems = {source.file.rsplit("/", 1)[-1].split(".", 1)[0] for source in scene.sources}
+    told = (
+        found["host"]
+        for reading in scene.readings
+        if reading.source.role in JOB_ROLES
+        for line in reading.lines[:MEETING_LINES]
+        if (found := _MEETING.search(line.text[:400])) is not None
+    )
+    return {re.sub(r"\d+$", "", host) for host in told if host in stems}
+
+
+MEETING_LINES = 200  # start-up tells it
 
 _COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
 
@@ -306,60 +330,6 @@ _RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})
 _MPI_TAG = regex(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
 _TASK_LABEL = regex(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = regex(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
-
-
-_POD_NUMBER = regex(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
-
-
-def _pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
-    """Ranks of numbered pods, one rank a pod: the pod's index, or one more where a master is rank 0.
-
-    Kubeflow's PyTorchJob counts its workers from 0 beside a master; StatefulSets and Indexed Jobs count
-    all pods. Nothing where the lines themselves told which rank runs on which of these hosts.
-    """
-    if set(host_of_rank.values()) & hosts and len(host_of_rank) > len(hosts):
-        return {}
-    pods = {host: found for host in hosts if (found := _POD_NUMBER.match(host)) is not None}
-    rows: dict[tuple[str, str | None], dict[int, str]] = defaultdict(dict)
-    for host, found in pods.items():
-        if str(int(found["number"])) == found["number"]:  # Kubernetes counts without leading zeros
-            rows[found["base"], found["role"]][int(found["number"])] = host
-    ranks: dict[str, int] = {}
-    for (base, role), row in rows.items():
-        if base.endswith(("-master", "-chief", "-launcher")) or len(row) + (f"{base}-master-0" in hosts) < 2:
-            continue
-        beside_master = role is not None and f"{base}-master-0" in hosts and 0 in row
-        ranks.update({host: number + beside_master for number, host in row.items()})
-    return ranks
-
-
-def _alone(host_of_rank: dict[int, str], hosts: Collection[str], world: int | None) -> dict[str, int]:
-    """Ranks by host where each of several hosts runs one process, as far as all of them are known."""
-    count = len(host_of_rank)
-    complete = set(host_of_rank) == set(range(count)) and set(host_of_rank.values()) == set(hosts)
-    if count < 2 or len(hosts) != count or not complete or (world or count) != count:
-        return {}
-    return {host: rank for rank, host in host_of_rank.items()}
-
-
-def _as_said(rank_of_pod: dict[str, int], host_of_rank: dict[int, str]) -> dict[str, int]:
-    """What a pod's own lines say of its rank counts more than its name."""
-    said = {host: rank for rank, host in host_of_rank.items()}
-    return {pod: said.get(pod, rank) for pod, rank in rank_of_pod.items()}
-
-
-_REPLICA = regex(r"\bworkerpool([01])-(\d{1,4})\b")
-
-
-def _replica_ranks(scene: Scene, ranks: set[int]) -> dict[str, int]:
-    """Ranks of Vertex AI's replicas, one rank a replica: pool 0 is the one chief, pool 1 the workers."""
-    found: dict[str, int] = {}
-    for reading in scene.readings:
-        for line in reading.lines:
-            if "workerpool" in line.text:
-                for name in _REPLICA.finditer(line.text[:4000]):
-                    found[name[0]] = int(name[1]) + int(name[2])
-    return found if len(found) > 1 and max(ranks, default=0) <= max(found.values()) else {}
 
 
 def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:

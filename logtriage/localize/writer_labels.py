@@ -47,7 +47,10 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
     return None
 
 
-_SAID = regex(r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)")
+_SAID = regex(
+    r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)"
+    r"|\b[Rr]ank[ =:]{1,2}(\d{1,6}),? (?:of|/|world(?:[ _]size)?)[ =:]{1,2}\d"
+)
 
 
 def said_ranks(lines: Sequence[Line]) -> dict[tuple[str | None, int], int]:
@@ -58,7 +61,7 @@ def said_ranks(lines: Sequence[Line]) -> dict[tuple[str | None, int], int]:
     told: dict[tuple[str | None, int], set[int]] = {}
     for line in lines:
         if line.pid is not None and "ank" in line.message and (said := _SAID.search(line.message[:300])):
-            told.setdefault((line.host, line.pid), set()).add(int(said[1]))
+            told.setdefault((line.host, line.pid), set()).add(int(said[1] or said[2]))
     ranks = {process: next(iter(which)) for process, which in told.items() if len(which) == 1}
     return ranks if len(set(ranks.values())) == len(ranks) > 1 else {}
 
@@ -119,6 +122,18 @@ class HostLabels:
         return self.form.match(line.message[:200]) if self.hosts and line.host is None else None
 
 
+_WORKER_BEHIND = regex(r" \[(?:worker|task|replica|node|host)[ :=-]?(\d{1,5})\]")
+
+
+def _are_numbered(labels: Sequence[re.Match[str]]) -> bool:
+    """Whether each label stands beside a worker's number of its own: `10.0.0.4 [worker:1] …`."""
+    behind = [(label[1], _WORKER_BEHIND.match(label.string, label.end())) for label in labels]
+    if any(number is None for _, number in behind):
+        return False
+    pairs = {(word, number[1]) for word, number in behind if number is not None}
+    return len(pairs) == len({word for word, _ in pairs}) == len({number for _, number in pairs}) > 1
+
+
 def constant_label(lines: Sequence[Line]) -> str | None:
     """The one host whose label (in brackets, or with a colon or bar) stands before most lines of a file."""
     texts = [text for line in lines[:SAMPLE] if line.host is None and (text := line.message[:120]).strip()]
@@ -155,6 +170,7 @@ def host_labels(lines: Sequence[Line]) -> HostLabels:
     switches = sum(one != other for one, other in pairwise(words))
     in_turn = min(counts.values()) >= 3 and len(counts) <= switches // 2
     in_turn = in_turn or any(_RANK_BEHIND.match(label.string, label.end()) for label in labels)
+    in_turn = in_turn or _are_numbered(labels)
     set_off = sum(label[0].endswith((":", "|")) for label in labels)
     in_turn = in_turn or set_off == sum(bool(text.strip()) for text in messages)
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:

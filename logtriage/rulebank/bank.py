@@ -347,9 +347,10 @@ def _cached(version: str) -> Bank | None:
         return None
 
 
-_ROLES, _STRENGTHS, _MARKS, _SOURCES = (
-    {each.value: each for each in kind} for kind in (Role, Strength, Mark, SourceRole)
-)
+_ROLES = {each.value: each for each in Role}
+_STRENGTHS = {each.value: each for each in Strength}
+_MARKS = {each.value: each for each in Mark}
+_SOURCES = {each.value: each for each in SourceRole}
 
 
 def _rule_of_row(

@@ -1,0 +1,65 @@
+"""Whom those who complain point at: a rank that they name, a host that all lost, one that fails otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from logtriage.localize.candidates import Candidate
+from logtriage.regex import regex
+
+_NUMBERS = regex(r"\d+")
+_ADDRESS = regex(r"^\d{1,3}(?:\.\d{1,3}){3}$")
+_ACCUSES = regex(
+    r"\b[Rr]ank (\d{1,6}) "
+    r"(?:has|had|is|was|did|does|got|sent|holds?|report(?:s|ed)|disagree[sd]?|differ(?:s|ed)?)\b"
+)
+
+
+# PyTorch names the odd one out last: `Rank 0 has 9 params, while rank 3 has …`, `…, but Rank 3 is running …`.
+_ODD = regex(r"\b(?:while|but) [Rr]ank (\d{1,6}) (?:has|is running) ")
+
+
+def accused(members: Sequence[Candidate]) -> int | None:
+    """The one rank that several others name as the subject of the same complaint, whatever it says itself."""
+    odd = {
+        (each.rank, int(last[-1]))
+        for each in members
+        if each.rank is not None
+        and (last := _ODD.findall(each.line.message[:4000]))
+        and int(last[-1]) != each.rank
+    }
+    accused = {of for by, of in odd if not any(of_it == by for _, of_it in odd)}
+    if len(accused) == 1 and sum(of in accused for _, of in odd) >= 2:
+        return accused.pop()
+    named = {(told[1] if (told := _ACCUSES.search(each.line.message[:600])) else None) for each in members}
+    writers = {each.rank for each in members if each.rank is not None}
+    if len(named) != 1 or len(writers) < 2 or (only := named.pop()) is None:
+        return None
+    return int(only) if int(only) not in writers else None
+
+
+def lost_peer(members: Sequence[Candidate]) -> str | None:
+    """The one host that all lost, by address or name as the complainers go by, and none of them."""
+    complaining = {each.host for each in members if each.host is not None}
+    peers = {peer.strip("[]").split("<")[0] for each in members if (peer := each.capture("peer"))}
+    if len(peers) != 1 or not complaining:
+        return None
+    peer = peers.pop().rsplit(":", 1)[0]
+    if peer in complaining:
+        return None
+    if not _ADDRESS.match(peer):  # by name, where it is of the same row as the names of the others
+        row = {_NUMBERS.sub("#", host) for host in complaining}
+        return peer if len(complaining) > 1 and row == {_NUMBERS.sub("#", peer)} else None
+    return peer if all(_ADDRESS.match(host) for host in complaining) else None
+
+
+def fails_otherwise(members: Sequence[Candidate]) -> str | None:
+    """The one host of several whose complaints no other makes, where all others complain of the same."""
+    said: dict[str, set[str]] = defaultdict(set)
+    for each in members:
+        if each.host is not None and each.rule is not None:
+            said[each.host].add(each.rule.id)
+    usual, hosts = Counter(frozenset(rules) for rules in said.values()).most_common(1)[0] if said else ((), 0)
+    odd = [host for host, rules in said.items() if rules.isdisjoint(usual)]
+    return odd[0] if len(odd) == 1 and 1 < hosts == len(said) - 1 else None
