@@ -72,13 +72,17 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
         current: str | None = None
+        place, width = 0, 0
         column: int | None = None  # of `kubectl get pods -o wide`: where the name of the node stands
         for line in reading.lines:
             text = line.text[:2000]
             if text.startswith("NAME ") and (head := _NODE_COLUMN.search(text)):
-                column = head.start()
+                column, names = head.start(), text.split()
+                place, width = names.index("NODE"), len(names)
             elif column is not None and (row := _POD.match(text)) and row["row"]:
-                if cell := text[column:].split():
+                cells = text.split()
+                # Where no cell is empty they are counted: a table that was pasted may be out of its columns.
+                if cell := cells[place : place + 1] if len(cells) == width else text[column:].split():
                     rows.setdefault(row["row"], cell[0])
             elif found := ASSIGNED.search(text):
                 nodes.setdefault(found["pod"], found["node"])
