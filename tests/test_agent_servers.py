@@ -17,6 +17,7 @@ from model_jobs import INJECTED, settings, sure_job, unknown_job
 from model_server import Reply, Request, Script, Server, answer, chat, fault, place_of, serving, shown
 
 from logtriage import triage
+from logtriage.agent.tokens import upper_bound
 from logtriage.report.document import Verdict
 
 pytest.importorskip("langchain_openai")
@@ -96,6 +97,41 @@ def test_votes_find_a_better_name_for_an_exception_that_no_rule_knows(tmp_path: 
     assert (body.failure_type, body.decided_by) == ("data.corrupt", "llm")
     assert body.confidence <= 0.65 and QUOTE in body.evidence[0].text
     assert body.alternatives[0].failure_type == "code.runtime"
+
+
+def test_many_look_ups_at_once_leave_room_for_the_answer(tmp_path: Path) -> None:
+    unknown_job(tmp_path)
+    noise = "".join(
+        f"2026-03-01 09:00:{n:02d} INFO error budget {n * 7919 % 99991} of pool {n}: {'x7Qz ' * 24}\n"
+        for n in range(31)
+    )
+    worker = tmp_path / "logs" / "rank0.log"
+    worker.write_text(noise + worker.read_text())
+
+    def script(request: Request, number: int) -> Reply:
+        if request.get("tools") and not any(each["role"] == "tool" for each in request["messages"]):
+            look = ("search_log", {"pattern": "error budget"})
+            return chat(None, calls=[look, look, look], usage=_counted(request))
+        return chat(_good(request), usage=_counted(request))
+
+    limit = next((each for each in range(3000, 5001, 250) if _offers_a_look(tmp_path, each)), 5000)
+    verdict, _ = asked(tmp_path, script, llm_votes=1, llm_tokens_per_vote=limit)
+    assert verdict.model is not None and verdict.model.voids == {}
+    assert verdict.model.spent is not None and verdict.model.spent.look_ups >= 1
+    assert verdict.model.spent.tokens_per_vote <= limit
+
+
+def _counted(request: Request) -> tuple[int, int]:
+    """What an endpoint counts that has a quarter fewer tokens than our bound."""
+    told = (str(each.get("content") or "") for each in request["messages"])
+    return round(0.75 * sum(map(upper_bound, told))) + (200 if request.get("tools") else 0), 60
+
+
+def _offers_a_look(folder: Path, limit: int) -> bool:
+    from logtriage.pipeline import prompt_for
+
+    chosen = settings(folder, "http://127.0.0.1:9/v1", llm_tokens_per_vote=limit)
+    return '"search_log"' in prompt_for(folder / "logs", settings=chosen, workers=1)
 
 
 @pytest.mark.parametrize(

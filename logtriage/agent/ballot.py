@@ -101,6 +101,7 @@ class _Budget(AgentMiddleware[Any, Any]):
     def __init__(self, paper: Paper) -> None:
         super().__init__()
         self.paper = paper
+        self.next_request = 0.0  # tokens of the one after the look-ups that are under way
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         paper, spent = self.paper, self.paper.spent
@@ -132,12 +133,16 @@ class _Budget(AgentMiddleware[Any, Any]):
             raise
         said = next((each for each in response.result if isinstance(each, AIMessage)), None)
         paper.dialect.is_counted = _charge(spent, said, cost, paper.count)
+        self.next_request = min(1.0, 1.1 * spent.ratio) * bare
         return response
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         call = request.tool_call
         spent = self.paper.spent
-        if spent.calls >= self.paper.tool_calls:
+        # A model may ask for several at once, and each answer has to be sent back.
+        self.next_request += CALL_TOKENS + ANSWER // 3
+        if spent.calls >= self.paper.tool_calls or spent.room < self.next_request + LEAST_ANSWER:
+            self.next_request -= ANSWER // 3
             return ToolMessage("no more look-ups; answer now", tool_call_id=call["id"], name=call["name"])
         spent.calls += 1
         try:
