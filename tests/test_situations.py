@@ -543,3 +543,63 @@ def test_one_throttling_record_makes_no_healthy_job_slow(tmp_path: Path) -> None
         tmp_path, {"rank0.log": steps(99), "rank1.log": steps(99), "node-a/dmesg.log": BOOT + record}
     )
     assert verdict.verdict.failure_type == "none.running"
+
+
+@pytest.mark.parametrize(
+    ("error", "failure_type"),
+    [
+        ("Error invalid configuration argument at line 7 in file /build/csrc/ops.cu", "cuda.launch_failure"),
+        ("Error out of memory at line 388 in file /build/csrc/pythonInterface.cpp", "cuda.out_of_memory"),
+        ("Error named symbol not found at line 80 in file /build/csrc/ops.cu", "cuda.version_mismatch"),
+        ("Error invalid device function at line 80 in file /build/csrc/ops.cu", "cuda.version_mismatch"),
+        ("Error an illegal memory access was encountered at line 90 in file /build/csrc/ops.cu",
+         "cuda.illegal_memory_access"),
+        ("Error invalid argument at line 12 in file train.yaml", "none.running"),
+    ],
+)  # fmt: skip
+def test_an_extension_prints_cudas_error_and_leaves(tmp_path: Path, error: str, failure_type: str) -> None:
+    tail = "" if failure_type == "none.running" else report(1, 1)
+    verdict = judged(tmp_path, {"out.log": steps(9) + error + "\n" + tail}).verdict
+    assert verdict.failure_type == failure_type
+
+
+def audited(verb: str = "delete", user: str = "grace", resource: str = "mpijobs", minute: int = 1,
+            code: int = 200) -> str:  # fmt: skip
+    return (
+        '{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete",'
+        f'"requestURI":"/apis","verb":"{verb}","user":{{"username":"{user}"}},"objectRef":'
+        f'{{"resource":"{resource}","namespace":"lab","name":"pre-9"}},"responseStatus":{{"metadata":{{}},'
+        f'"code":{code}}},"requestReceivedTimestamp":"2026-01-31T08:{minute:02d}:20.5Z"}}\n'
+    )
+
+
+TOLD_TO_END = (
+    "W0131 08:01:22.000000 1 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGTERM "
+    "death signal, shutting down workers\n"
+)
+DONE = f"{clock(90)} INFO `Trainer.fit` stopped: `max_steps=30` reached.\n"
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+
+
+@pytest.mark.parametrize(
+    ("log", "records", "failure_type"),
+    [
+        (steps(30) + TOLD_TO_END, audited("create", minute=0) + audited(), "scheduler.cancelled"),
+        (steps(30), audited("get", minute=0) + audited(), "scheduler.cancelled"),
+        (steps(30) + TOLD_TO_END, audited(user=COLLECTOR, resource="pods"), "process.killed"),
+        (steps(30) + TOLD_TO_END, audited("get"), "process.killed"),
+        (steps(30) + TOLD_TO_END, audited(code=403), "process.killed"),
+        (steps(30) + TOLD_TO_END, audited(resource="configmaps"), "process.killed"),
+        (steps(30) + TOLD_TO_END, audited(user="system:kube-scheduler", resource="pods"),
+         "scheduler.preempted"),
+        (steps(30) + DONE, audited(minute=9), "none.completed"),
+        (steps(30) + traceback("KeyError: 'rows'"), audited(minute=9), "code.key"),
+        (steps(900), audited(minute=9), "none.running"),
+    ],
+)  # fmt: skip
+def test_an_audit_log_tells_who_deleted_a_job(
+    tmp_path: Path, log: str, records: str, failure_type: str
+) -> None:
+    verdict = judged(tmp_path, {"out.log": log, "audit.jsonl": records}).verdict
+    assert verdict.failure_type == failure_type
+    assert "grace" in verdict.title or failure_type != "scheduler.cancelled"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.divergence import loss_told
+from logtriage.localize.outcome import endings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
@@ -63,9 +64,10 @@ def survivors(
     )
     usual = _usual_complaints(candidates, progress)
     unfilled = _unfilled_norms(candidates, progress)
+    done = next(iter(endings(scene, progress)), None)
     found = [
         replace(candidate, recovered=True)
-        if _means_nothing(candidate, usual, unfilled)
+        if _means_nothing(candidate, usual, unfilled) or _ended_nothing(candidate, progress, done)
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
@@ -78,6 +80,19 @@ def _means_nothing(candidate: Candidate, usual: set[str], unfilled: set[str]) ->
     if _is_weak_complaint(candidate) and candidate.rule.id in usual:
         return True
     return candidate.line.file in unfilled and _GRADIENT_NAN.search(candidate.line.text[:2000]) is not None
+
+
+def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) -> bool:
+    """Whether records beside the job tell of a cancellation that came after its end, or long before it.
+
+    Who tidies up deletes a job that is done; what goes on for long after was not what was deleted.
+    """
+    if candidate.failure_type != "scheduler.cancelled" or candidate.time is None:
+        return False
+    if done is not None and done.file != candidate.line.file and done.time is not None:
+        return candidate.time > done.time
+    last = progress.last_time
+    return candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS
 
 
 _GRADIENT_NAN = regex(r"(?i)grad(?:ient)?[_ ]?norm[\"']?\s*[:=]?\s*[\"']?nan\b")
