@@ -67,10 +67,12 @@ def indications(
     cited = [each.line for each in decision.evidence]
     if decision.failure_type == "hang.silent":  # its last step itself was well, and so is who writes on
         stepped = {trace.file for trace in findings.progress.traces}
+        last = findings.outcome.line
+        rare = {place for place in rare if last is None or place != (last.file, last.number)}
         cited = [
             each
             for each in cited
-            if (each.file, each.number) in rare or (each.file in stepped and each != findings.outcome.line)
+            if each != last and (each.file in stepped or (each.file, each.number) in rare)
         ] or cited
     add(cited, "cause", decision.failure_type)
     began = _began(decision)

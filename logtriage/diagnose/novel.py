@@ -73,7 +73,8 @@ def _windows(
     if line is None or began is None:
         return {}
     writers = {source.file for source in sources if source.rank in decision.culprits.ranks} | {line.file}
-    windows = failing_windows(findings.scene.readings, findings.progress, began, writers)
+    progress = findings.progress.with_one_count()
+    windows = failing_windows(findings.scene.readings, progress, began, writers)
     if decision.failure_type == "hang.silent":  # what others write on while the ranks are silent is no sign
         stepped = {trace.file for trace in findings.progress.traces}
         of_ranks = {source.file for source in sources if source.rank is not None}

@@ -20,11 +20,36 @@ from logtriage.localize.outcome import (
     says_status_zero,
     steps_between,
 )
-from logtriage.model import Line, SourceRole
+from logtriage.localize.unison import all_wait, in_unison
+from logtriage.model import Culprits, Line, SourceRole
 
 
 def decide(findings: Findings) -> Decision:
-    """One decision. Where the evidence does not decide, the type is `unknown` and says what to collect."""
+    """One decision. Where the evidence does not decide, the type is `unknown` and says what to collect.
+
+    Of a job that hangs or is slow, and for which nobody is blamed, it says whether all ranks did alike.
+    """
+    decision = _decided(findings)
+    where = findings.scene, findings.progress, findings.topology
+    if decision.failure_type.startswith(_OF_ALL_RANKS) and decision.culprits == Culprits():
+        if (alike := in_unison(*where)) is not None:
+            return replace(decision, why="; ".join(filter(None, (decision.why, alike))))
+    elif decision.failure_type in _WENT_WELL and _lacks_ranks(findings) and all_wait(where[0], where[2]):
+        why = f"{decision.why}; all ranks that are seen wait for one that is not"
+        return replace(decision, confidence=min(decision.confidence, PART_CONFIDENCE), why=why)
+    return decision
+
+
+_OF_ALL_RANKS = ("hang.", "slow.", "collective.timeout")
+_WENT_WELL = ("none.completed", "none.running")
+
+
+def _lacks_ranks(findings: Findings) -> bool:
+    """Whether of some of the job's ranks nothing tells how far they came, though several others do."""
+    return 1 < len(findings.progress.ranks()) < findings.topology.size
+
+
+def _decided(findings: Findings) -> Decision:
     root = findings.cascade.root
     sure = root is not None and root.sureness >= 2
     finished = (
