@@ -111,11 +111,11 @@ def test_many_look_ups_at_once_leave_room_for_the_answer(tmp_path: Path) -> None
     def script(request: Request, number: int) -> Reply:
         if request.get("tools") and not any(each["role"] == "tool" for each in request["messages"]):
             look = ("search_log", {"pattern": "error budget"})
-            return chat(None, calls=[look, look, look], usage=_counted(request))
+            return chat(None, calls=[look] * 8, usage=_counted(request))
         return chat(_good(request), usage=_counted(request))
 
     limit = next((each for each in range(3000, 5001, 250) if _offers_a_look(tmp_path, each)), 5000)
-    verdict, _ = asked(tmp_path, script, llm_votes=1, llm_tokens_per_vote=limit)
+    verdict, _ = asked(tmp_path, script, llm_votes=1, llm_tokens_per_vote=limit, llm_tool_calls=8)
     assert verdict.model is not None and verdict.model.voids == {}
     assert verdict.model.spent is not None and verdict.model.spent.look_ups >= 1
     assert verdict.model.spent.tokens_per_vote <= limit
