@@ -293,6 +293,9 @@ def _ranks_under(
     quiet = set(range(topology.size)) - waited if waited and not exits and len(topology.hosts) < 2 else set()
     if not struck and 0 < len(quiet) * 3 <= topology.size:
         return quiet
+    there = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
+    if not struck and there & waited and len(there - waited) == 1:
+        return there - waited  # all others on that machine waited for it
     own = _ended_by_themselves(exits, topology) - waited
     return own if own and own < {each.rank for each in exits if each.rank is not None} else struck or own
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
+from logtriage.localize.rosters import is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
 from logtriage.model import JOB_ROLES, SourceRole
@@ -147,9 +148,11 @@ def _by_labels(scene: Scene) -> dict[str, str]:
 
 def _by_blocks(scene: Scene) -> dict[str, str]:
     """Hosts of files of one numbered row in which ranks speak that follow each other from file to file:
-    cn-a1.log with `[rank0]` to `[rank7]`, cn-a2.log with `[rank8]` to `[rank15]`.
+    cn-a1.log with `[rank0]` to `[rank7]`, cn-a2.log with `[rank8]` to `[rank15]`. Where no line tells a rank,
+    so many files of a row as no job has that runs on one machine.
     """
     rows: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    numbered: dict[str, dict[str, str]] = defaultdict(dict)
     for reading in scene.readings:
         source = reading.source
         stem = source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
@@ -160,9 +163,13 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
         if _OF_A_JOB.search(stem):
             continue
         ranks = {line.rank for line in reading.lines if line.rank is not None}
+        if not ranks and "-" in stem and is_host(stem):
+            numbered[re.sub(r"\d+$", "", stem)][source.file] = stem
         if len(ranks) > 1:
             rows[re.sub(r"\d+$", "", stem)][source.file] = (min(ranks), max(ranks))
-    found: dict[str, str] = {}
+    found: dict[str, str] = {
+        file: stem for row in numbered.values() if len(row) >= LEAST_ROW for file, stem in row.items()
+    }
     for base, row in rows.items():
         blocks = sorted(row.values())
         apart = all(last < first for (_, last), (first, _) in pairwise(blocks))
@@ -170,6 +177,8 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
             found |= {file: file.rsplit("/", 1)[-1].rsplit(".", 1)[0] for file in row}
     return found
 
+
+LEAST_ROW = 3  # files
 
 # Slurm's `log-%x_%j_%n.out` names the job and counts its nodes.
 _OF_A_JOB = regex(r"(?i)(?:^|[-_.])(?:logs?|out|err|std(?:out|err)|slurm|job|\d{4,12})[-_.]")

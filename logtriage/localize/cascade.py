@@ -164,7 +164,7 @@ def _broke_off(cause: Group, effect: Group) -> bool:
     if cause.failure_type.startswith(_ENDS_NOBODY) or not cause.ranks or cause.ranks & effect.ranks:
         return False
     began, followed = cause.first_time, effect.first_time
-    return began is not None and followed is not None and began <= followed
+    return began is not None and followed is not None and began <= followed + SLACK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,9 @@ _ACCUSED = regex(
     r"|(?:absent|stuck|unresponsive|stalled) ranks?|(?:timed out|still) waiting (?:for|on) rank(?:s|\(s\))"
     r"|ranks? (?:have )?(?:arrived|joined|reported), missing)"
     r":? ?[\[{(]?(?P<h>\d{1,7}(?:, ?\d{1,7})*)\b|"
-    r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b"
+    r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b|"
+    # below `The following tasks are unhealthy (stopped sending heartbeats):`
+    r"^\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$"
 )
 
 

@@ -103,7 +103,7 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
         neighbours = _neighbours(grouped)
         for record, (said, next_said) in zip(grouped, neighbours, strict=True):
             naming = _naming_lines(record)
-            ignored = said is not None and said.message.lstrip().startswith("Exception ignored in")
+            ignored = said is not None and "Exception ignored in: <" in said.message[-400:]
             logged = naming is not None and _is_logged(said, record.lines[0], next_said)
             for line in record.lines:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
