@@ -328,3 +328,68 @@ def test_what_a_head_introduces_is_cited_with_it(tmp_path: Path) -> None:
     evidence = judged(tmp_path, {"train.log": text}).verdict.evidence
     assert evidence[0].text.endswith("raised:")
     assert "has no attribute 'wobble'" in evidence[1].text
+
+
+def chained(*links: tuple[str, str]) -> str:
+    """A traceback of exceptions that were raised one while another was handled: (functions, error) each."""
+    joint = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    return joint.join(
+        "Traceback (most recent call last):\n"
+        + "".join(
+            f'  File "/app/load.py", line {number}, in {function}\n    {function}_body()\n'
+            for number, function in enumerate(functions.split(), 10)
+        )
+        + f"{error}\n"
+        for functions, error in links
+    )
+
+
+@pytest.mark.parametrize(
+    ("links", "failure_type"),
+    [
+        ([("restore", "KeyError: 'epoch'"), ("main restore", "NameError: name 'paht' is not defined")],
+         "code.key"),
+        ([("read", "ValueError: 3 columns"), ("main read", "UnboundLocalError: local variable 'row' used "
+          "before it is set")], "code.value"),
+        # What is wrong deeper than the handler is what the other path ran into.
+        ([("cached", "KeyError: 'k'"), ("main cached compute", "NameError: name 'nq' is not defined")],
+         "code.name"),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_handler_is_not_what_it_handled(
+    tmp_path: Path, links: list[tuple[str, str]], failure_type: str
+) -> None:
+    assert judged(tmp_path, {"out.log": steps(3) + chained(*links)}).verdict.failure_type == failure_type
+
+
+def test_a_task_that_slurm_ended_with_its_step_did_not_go_by_itself(tmp_path: Path) -> None:
+    late = "".join(TIMEOUT.format(rank=rank) for rank in (0, 1, 3))
+    ends = [
+        "srun: error: nd-1: tasks 0-1,3: Aborted (core dumped)\n",
+        "slurmstepd: error: *** STEP 77.0 ON nd-1 CANCELLED AT 2026-01-31T08:31:00 ***\n",
+        "srun: error: nd-1: task 2: Killed\n",
+    ]
+    worked = "".join(f"[rank{rank}]: {line}\n" for line in steps(9).splitlines() for rank in range(4))
+    after = judged(tmp_path / "after", {"slurm.out": worked + late + "".join(ends)}).verdict
+    assert (after.failure_type, after.culprits.ranks) == ("collective.timeout", (2,))
+    before = judged(tmp_path / "before", {"slurm.out": worked + ends[2] + late + ends[0] + ends[1]}).verdict
+    assert (before.failure_type, before.culprits.ranks) == ("process.killed", (2,))
+
+
+@pytest.mark.parametrize(
+    ("done", "error", "failure_type"),
+    [
+        (
+            30,
+            "RuntimeError: NCCL error: unhandled system error, NCCL version 2.10.3",
+            "collective.remote_error",
+        ),
+        (0, "RuntimeError: NCCL error: unhandled system error, NCCL version 2.10.3", "collective.init"),
+        (30, "RuntimeError: NCCL Error 2: unhandled system error in ncclCommInitRank", "collective.init"),
+    ],
+)
+def test_a_communicator_that_had_worked_lost_its_peer(
+    tmp_path: Path, done: int, error: str, failure_type: str
+) -> None:
+    verdict = judged(tmp_path, {"out.log": steps(done) + traceback(error)}).verdict
+    assert verdict.failure_type == failure_type

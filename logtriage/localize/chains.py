@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from logtriage.localize.exits import SLURM_CANCELLED
 from logtriage.localize.scene import Sign
 from logtriage.rulebank.rule import Role, Strength
 
@@ -56,11 +57,13 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
 
     The first exception is the likelier root: later ones were raised while it was handled. But a
     first link that only says `KeyError` while a later one names a known failure is a failed look-up.
+    A name that the handler itself gets wrong says nothing of what it handled.
     """
     chains: dict[int, list[Sign]] = defaultdict(list)
     kept: list[Sign] = []
+    cancelled = _first_cancels(signs)
     for sign in signs:
-        if _is_unstarted_child(sign):
+        if _is_unstarted_child(sign) or _ended_with_its_step(sign, cancelled):
             kept.append(_demoted(sign))
         elif sign.raised is not None and sign.record is not None:
             chains[id(sign.record)].append(sign)
@@ -95,6 +98,24 @@ def _is_unstarted_child(sign: Sign) -> bool:
     )
 
 
+def _first_cancels(signs: Sequence[Sign]) -> dict[str, int]:
+    """By file, the line in which Slurm first says that it cancelled the job or the step."""
+    first: dict[str, int] = {}
+    for sign in signs:
+        if "CANCELLED" in sign.line.text and SLURM_CANCELLED.search(sign.line.text[:400]):
+            first[sign.line.file] = min(first.get(sign.line.file, sign.line.number), sign.line.number)
+    return first
+
+
+def _ended_with_its_step(sign: Sign, cancelled: dict[str, int]) -> bool:
+    """Whether srun tells of a task that Slurm ended with the rest of the step, which says nothing of why."""
+    return (
+        sign.rule.failure_type == "process.killed"
+        and "srun: error:" in sign.line.text
+        and sign.line.number > cancelled.get(sign.line.file, sign.line.number)
+    )
+
+
 BELOW_LINES = 10
 
 
@@ -119,10 +140,28 @@ def _of_peers(sign: Sign) -> bool:
     return sign.rule.failure_type is not None and sign.rule.failure_type.startswith("collective.")
 
 
-def _chain_order(sign: Sign) -> tuple[int, int, int, int]:
+_SLIPS = ("code.name", "code.attribute", "code.type")
+
+
+def _is_slip(sign: Sign) -> bool:
+    """Whether a function that met an earlier exception made a mistake of its own in handling it."""
+    if sign.rule.failure_type not in _SLIPS or sign.raised is None or sign.record is None:
+        return False
+    if not sign.link or not sign.raised.frames:
+        return False
+    where = sign.raised.frames[-1]
+    return any(
+        (frame.path, frame.function) == (where.path, where.function)
+        for earlier in sign.record.raised[: sign.link]
+        for frame in earlier.frames
+    )
+
+
+def _chain_order(sign: Sign) -> tuple[bool, bool, int, int, int]:
     strength = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}[sign.rule.strength]
     general = sign.rule.failure_type in GENERAL_TYPES
-    return (sign.rule.role is not Role.CAUSE, strength + general, sign.link, sign.line.number)
+    symptom = sign.rule.role is not Role.CAUSE
+    return (symptom, _is_slip(sign), strength + general, sign.link, sign.line.number)
 
 
 def _demoted(sign: Sign) -> Sign:

@@ -26,6 +26,7 @@ class Exit:
     host: str | None = None
     pid: int | None = None
     claimed_root: bool = False  # the launcher named it the first observed failure (often a victim)
+    with_its_step: bool = False  # Slurm ended it after it had cancelled the job or the step
 
     @property
     def signal(self) -> int | None:
@@ -34,7 +35,7 @@ class Exit:
     @property
     def failure_type(self) -> str | None:
         """The type that the code alone supports; None where it proves nothing (1, 2, SIGTERM…)."""
-        if self.signal is None:
+        if self.signal is None or self.with_its_step:
             return None
         if self.signal in NATIVE_SIGNALS:
             return "process.native_crash"
@@ -162,17 +163,21 @@ _TASKS = regex(
     r"srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]{1,400}): "
     r"(?P<how>Exited with exit code (?P<code>\d{1,3})|Killed|Terminated|Aborted|Segmentation fault|Bus error)"
 )
+SLURM_CANCELLED = regex(r"\*\*\* (?:JOB|STEP) [\w.+]{1,40}(?: ON \S{1,80})? CANCELLED AT ")
 _HOW = {"Killed": -9, "Terminated": -15, "Aborted": -6, "Segmentation fault": -11, "Bus error": -7}
+_ENDED = (-9, -15)  # how Slurm ends what is left of a step: SIGTERM, and after KillWait SIGKILL
 MOST_TASKS = 4_096
 
 
 def _tasks(lines: Iterable[Line]) -> Iterable[Exit]:
     """One exit for each task of `srun: error: gpu-3: tasks 4-7: Exited with exit code 1`."""
+    cancelled = False
     for line in lines:
+        cancelled = cancelled or ("CANCELLED" in line.text and bool(SLURM_CANCELLED.search(line.text[:400])))
         if "srun: error:" not in line.text or (told := _TASKS.search(line.text[:1000])) is None:
             continue
         code = decode(int(told["code"])) if told["code"] else _HOW[told["how"]]
-        count = 0
+        count, with_step = 0, cancelled and code in _ENDED
         for part in told["tasks"].split(","):
             first, _, last = part.partition("-")
             if not first.isdigit() or len(first) > 7 or (last and (not last.isdigit() or len(last) > 7)):
@@ -180,7 +185,7 @@ def _tasks(lines: Iterable[Line]) -> Iterable[Exit]:
             for rank in range(int(first), min(int(last or first), int(first) + MOST_TASKS) + 1):
                 count += 1
                 if count <= MOST_TASKS:
-                    yield Exit(line=line, code=code, rank=rank, host=told["host"])
+                    yield Exit(line, code, rank, host=told["host"], with_its_step=with_step)
 
 
 def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from logtriage.localize.alike import without_usual_states
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
+from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
@@ -57,7 +58,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
     candidates = survivors(gather_candidates(scene, progress, topology, exits), scene, progress, topology)
-    candidates = without_usual_states(candidates, scene)
+    candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
     past = superseded(scene, progress)
