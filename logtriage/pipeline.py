@@ -22,17 +22,17 @@ from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.closer import with_onset
 from logtriage.localize.findings import Findings, find
+from logtriage.localize.places import odd_captures, places
 from logtriage.localize.scene import build_scene
 from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
-from logtriage.mining.summary import Summary
 from logtriage.mining.survey import Elsewhere, survey
 from logtriage.model import SourceRole, Unreadable
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
 from logtriage.rulebank.matcher import Matcher
-from logtriage.rulebank.rule import Fault, Role, Rule, Strength
+from logtriage.rulebank.rule import Fault, Rule
 from logtriage.settings import Settings, load_settings
 
 if TYPE_CHECKING:  # what few jobs need is loaded for them alone
@@ -277,28 +277,10 @@ def localise(
 ) -> Findings:
     """Close reading and localisation of what the pass found."""
     by_id = {rule.id: rule for rule in bank.rules}
-    extents = [Extent(each.bytes, each.lines, _places(each, by_id)) for each in passed.summaries]
+    odd = odd_captures(passed.summaries)
+    extents = [Extent(each.bytes, each.lines, places(each, by_id, odd)) for each in passed.summaries]
     readings = read_closely(inventory.root, inventory.sources, extents)
     return find(build_scene(readings, matcher), bank, deposits)
-
-
-def _places(summary: Summary, by_id: dict[str, Rule]) -> tuple[tuple[int, int], ...]:
-    """The places of a file that are worth reading closely, most telling first."""
-    order = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 3}
-    ranked: list[tuple[int, int, int]] = []
-    for (rule_id, _), sightings in summary.hits.items():
-        rule = by_id[rule_id]
-        if rule.role in (Role.CAUSE, Role.SYMPTOM):
-            weight = order[rule.strength] + (rule.role is Role.SYMPTOM)
-        elif rule.marks is not None:
-            weight = 5
-        else:
-            continue
-        places = sightings.kept()
-        kept = places if weight < 5 else [*places[:2], *places[-4:]]
-        ranked += [(weight + position // 8, line, offset) for position, (line, offset) in enumerate(kept)]
-    ranked.sort()
-    return tuple((line, offset) for _, line, offset in ranked)
 
 
 def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:

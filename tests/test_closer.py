@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scenes import bank, clock, judged, of_rank, scene, steps, traceback
+from scenes import WATCHDOG, bank, clock, judged, of_rank, scene, steps, traceback
 
 from logtriage.localize.durations import durations
 from logtriage.localize.findings import find
@@ -141,3 +141,16 @@ def test_of_slow_pods_the_node_is_named(tmp_path: Path) -> None:
     }
     culprits = judged(tmp_path, files | {"pytorchjob-controller.log": placed}).verdict.culprits
     assert (culprits.ranks, culprits.hosts) == ((4, 5), ("gpu-9",))
+
+
+def test_who_waits_in_another_collective_is_read_between_many_that_wait_alike(tmp_path: Path) -> None:
+    def node(number: int) -> str:
+        told = "".join(f"{clock(step / 100)} {PADDING}{step}\n" for step in range(600))
+        for rank in range(8 * number, 8 * number + 8):
+            op = "_ALLGATHER_BASE" if rank == 43 else "ALLREDUCE"
+            waited = WATCHDOG.replace("08:30:0{rank}.1", "08:30:01.1").format(rank=rank, op=op)
+            told += waited + f"frame #1: c10d::watch() + 0x23d (0x7f{rank:03d}7 in libtorch_cuda.so)\n" * 90
+        return told
+
+    body = judged(tmp_path, {f"hz-b{number}.log": node(number) for number in range(64)}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("collective.desync", (43,))
