@@ -82,7 +82,7 @@ def test_a_rank_without_such_lines_is_told_by_another_kind_of_them() -> None:
     assert found.ranks == (4, 5)
 
 
-@pytest.mark.parametrize("few", [(3, 7, 13, 17, 37), (36, 37)])
+@pytest.mark.parametrize("few", [(3, 7, 13, 17, 37), (36, 37), (36,)])
 def test_a_rank_that_wrote_few_such_lines_since_it_is_slow_is_slow(few: tuple[int, ...]) -> None:
     def timed(rank: int) -> str:
         text = ""
@@ -90,7 +90,7 @@ def test_a_rank_that_wrote_few_such_lines_since_it_is_slow_is_slow(few: tuple[in
             work = (900 if rank in (4, 5) and number > 20 else 600) + number % 5
             if rank != 5 or number in few:
                 text += f"{clock(number)} INFO compute {work}ms\n"
-            if rank != 5 or len(few) > 2:
+            if rank != 5 or len(few) > 2 or (few == (36,) and number == 38):
                 text += f"{clock(number)} INFO profile: forward_ms={work + 100}\n"
         return text
 

@@ -73,15 +73,15 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
     if not found:
         return Alike(compared) if compared > 2 else None
     best, seen = max(found, key=lambda each: each[0].factor)
-    newest = {rank: [each.seconds for each in told[-2:]] for rank, told in kinds[best.kind].items()}
+    newest = {rank: values[-1].seconds for rank, values in kinds[best.kind].items()}
     # Of a rank without such lines another kind of them may tell, and of one with too few since it is slow.
-    beside = {
-        rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank][-1] > best.bar
-    }
-    # One with too few lines to be compared is as slow as the slow ones where its last ones are.
-    few = {
-        rank for rank, last in newest.items() if rank not in seen and len(last) > 1 and min(last) > best.bar
-    }
+    beside = {rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank] > best.bar}
+    # One with too few lines to be compared is as slow as the slow ones where its last ones of all kinds are.
+    last: dict[int, list[bool]] = defaultdict(list)
+    for slower, _ in found:
+        for rank, values in kinds[slower.kind].items():
+            last[rank] += [value.seconds > slower.bar for value in values[-2:]]
+    few = {rank for rank, late in last.items() if rank not in seen and len(late) > 1 and all(late)}
     return replace(best, ranks=tuple(sorted({*best.ranks, *beside, *few})))
 
 
