@@ -59,36 +59,36 @@ _KERNEL_BODY = regex(
 BLOCKS = (
     Block(
         "kernel_dump",
-        re.compile(r"invoked oom-killer"),
-        re.compile(r""),
-        re.compile(
+        regex(r"invoked oom-killer"),
+        regex(r""),
+        regex(
             r"Killed process \d+|Out of memory(?: and no killable|: Kill(?:ed)? process)|oom_reaper: reaped"
         ),
         takes_all=True,
     ),
     Block(
         "kernel_dump",
-        re.compile(
+        regex(
             r"-+\[ cut here \]|INFO: task .{1,80} blocked for more than|BUG: |watchdog: BUG"
             r"|general protection fault"
             r"|Kernel panic|rcu: INFO: |^ ?Call Trace:|Oops: "
         ),
         _KERNEL_BODY,
-        re.compile(r"---\[ end "),
+        regex(r"---\[ end "),
     ),
     Block(
         "native_stack",
-        re.compile(
+        regex(
             r"Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\)"
             r"|Timeout \(\d+:\d\d:\d\d"
         ),
         _FAULT_BODY,
         blanks=1,
     ),
-    Block("native_stack", re.compile(r"^panic: |^fatal error: |^goroutine \d+ \["), _GO_BODY, blanks=1),
+    Block("native_stack", regex(r"^panic: |^fatal error: |^goroutine \d+ \["), _GO_BODY, blanks=1),
     Block(
         "native_stack",
-        re.compile(
+        regex(
             r"^terminate called|^Exception raised from|^frame #\d+: |^\*\*\* (?:Aborted at|SIG[A-Z]+"
             r"|Check failure)"
             r"|^\s*@ +0x[0-9a-f]|^#0:? +(?:0x|\S+ ?\()|==== backtrace|Process received signal"
@@ -98,10 +98,10 @@ BLOCKS = (
         _CPP_BODY,
         blanks=0,
     ),
-    Block("native_stack", re.compile(r"NCCL WARN "), re.compile(r"NCCL INFO \S+:\d+ -> -?\d+")),
+    Block("native_stack", regex(r"NCCL WARN "), regex(r"NCCL INFO \S+:\d+ -> -?\d+")),
     Block(
         "native_stack",
-        re.compile(r"^(?:Exception in thread .*|[\w.$]+(?:Exception|Error)(?::.*|$))"),
+        regex(r"^(?:Exception in thread .*|[\w.$]+(?:Exception|Error)(?::.*|$))"),
         _JAVA_BODY,
         is_doubtful=True,
     ),

@@ -380,17 +380,17 @@ def _launcher_role(lines: list[str], file: str) -> SourceRole | None:
 
 _NAMED = (
     (
-        re.compile(r"(?i)(?:^|[-_./])(?:epilog|prolog|sacct|scontrol|squeue|sinfo|seff|jobcomp)(?:[-_.]|$)"),
+        regex(r"(?i)(?:^|[-_./])(?:epilog|prolog|sacct|scontrol|squeue|sinfo|seff|jobcomp)(?:[-_.]|$)"),
         SourceRole.SCHEDULER,
     ),
-    (re.compile(r"(?i)(?:^|[-_./])(?:kubectl|k8s|kubernetes)(?:[-_.]|$)"), SourceRole.KUBERNETES),
+    (regex(r"(?i)(?:^|[-_./])(?:kubectl|k8s|kubernetes)(?:[-_.]|$)"), SourceRole.KUBERNETES),
     (
-        re.compile(r"(?i)(?:^|[-_./])(?:nvidia[-_]smi|dcgmi|dcgm|ibstat|ipmi|ipmitool)(?:[-_.]|$)"),
+        regex(r"(?i)(?:^|[-_./])(?:nvidia[-_]smi|dcgmi|dcgm|ibstat|ipmi|ipmitool)(?:[-_.]|$)"),
         SourceRole.HARDWARE,
     ),
-    (re.compile(r"(?i)(?:^|[-_./])(?:dmesg|kern|kmsg)(?:[-_.]|$)"), SourceRole.KERNEL),
+    (regex(r"(?i)(?:^|[-_./])(?:dmesg|kern|kmsg)(?:[-_.]|$)"), SourceRole.KERNEL),
     (
-        re.compile(r"(?i)\.(?:py|toml|ini|cfg|sh|sbatch|ipynb|md|rst|html?|cu|cpp|h)$|(?:^|/)LICEN[SC]E"),
+        regex(r"(?i)\.(?:py|toml|ini|cfg|sh|sbatch|ipynb|md|rst|html?|cu|cpp|h)$|(?:^|/)LICEN[SC]E"),
         SourceRole.ENVIRONMENT,
     ),
 )

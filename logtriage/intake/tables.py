@@ -75,14 +75,14 @@ def _is_row(line: str) -> bool:
 # The first four hold values that may well be named after errors (NCCL_ABORT_ON_ERROR=1); of the others no
 # line may speak of trouble.
 _SETTING = (
-    re.compile(r"^[A-Za-z0-9][\w.\[\],-]* ?==? ?[\w.+!-]+$|^[\w.-]+ @ \S+|^-e \S+|^# Editable"),  # pip freeze
-    re.compile(r"^(?:export |declare -x |set )?[A-Za-z_%][\w%()]*=.*"),  # environment
-    re.compile(r"^[a-z]\w*(?:[./][\w*-]+)+ = .*"),  # sysctl
-    re.compile(r"^\s*[\w./-]+ \.{3,} .*|^-+ (?:end of )?arguments -+$"),  # Megatron, DeepSpeed
-    re.compile(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^#|^-+ +-+$|^Package +"),  # pip and conda list
-    re.compile(r"^\s*(?:- )?[\w./<>-]+:(?: .*)?$|^\s*- \S.*|^\s*#"),  # YAML
-    re.compile(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
-    re.compile(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|#)\b|^\s*\w+ = "),
+    regex(r"^[A-Za-z0-9][\w.\[\],-]* ?==? ?[\w.+!-]+$|^[\w.-]+ @ \S+|^-e \S+|^# Editable"),  # pip freeze
+    regex(r"^(?:export |declare -x |set )?[A-Za-z_%][\w%()]*=.*"),  # environment
+    regex(r"^[a-z]\w*(?:[./][\w*-]+)+ = .*"),  # sysctl
+    regex(r"^\s*[\w./-]+ \.{3,} .*|^-+ (?:end of )?arguments -+$"),  # Megatron, DeepSpeed
+    regex(r"^[\w.-]+ {2,}v?\d[\w.+!-]*(?: {2,}\S+)*$|^#|^-+ +-+$|^Package +"),  # pip and conda list
+    regex(r"^\s*(?:- )?[\w./<>-]+:(?: .*)?$|^\s*- \S.*|^\s*#"),  # YAML
+    regex(r"^\[[\w.\" -]+\]$|^[\w.-]+ ?= ?.*|^[#;]"),  # INI, TOML
+    regex(r"^\s*(?:import|from|def|class|return|if|for|with|elif|else|try|except|raise|#)\b|^\s*\w+ = "),
 )
 _COLLECTED = regex(
     r"^Collecting environment information|^PyTorch version: |^DeepSpeed C\+\+/CUDA extension|^JIT compiled"

@@ -39,20 +39,20 @@ _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
 _INTRODUCED = (
     # `cn-3 rank 17: …`, `[cn-3] rank=17`, `cn-3 cuda:1 rank=17`
     # `=== cn-3 local_rank 1 (rank 17) pid 77 ===`
-    re.compile(
+    regex(
         rf"^(?:[=#*-]{{1,80}} )?[\[(<]?(?P<host>{HOST_WORD})[\])>]?:?,? {{1,3}}"
         rf"(?:\S{{1,20}} ){{0,2}}?\(?{_RANK}"
     ),
     # `rank 17 on cn-3`, `RANK=17 LOCAL_RANK=1 HOSTNAME=cn-3`
-    re.compile(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    regex(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `rank 17 last record: sequence number 9 …, host cn-3`
-    re.compile(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    regex(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `rank 17 (cn-3): …`
-    re.compile(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
+    regex(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
     # `host=cn-3 rank=17`
-    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
+    regex(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)]{{1,3}}[^.;]{{0,40}}?\b{_RANK}"),
     # `host trainer-b: rank 17 of 32`
-    re.compile(
+    regex(
         r"\b(?i:host(?:name)?|node(?:[-_ ]?name)?)[ =:]{1,2}(?P<host>(?=[\w.]{0,60}-)[A-Za-z][\w.-]{0,100}\w)"
         rf"[ ,:)]{{1,3}}[^.;]{{0,20}}?\b{_RANK}"
     ),
@@ -60,11 +60,11 @@ _INTRODUCED = (
 # `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`, `rank 8-15: cn-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
 _RANGES = (
-    re.compile(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
-    re.compile(rf"^\W{{0,4}}(?P<host>{HOST_WORD}),? {_RANGE}\]?:"),
-    re.compile(rf"^\W{{0,4}}{_RANGE}\]? ?(?:[:=|]|->) ?(?P<host>{HOST_WORD})(?=\s|,|$)"),
-    re.compile(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
-    re.compile(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
+    regex(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
+    regex(rf"^\W{{0,4}}(?P<host>{HOST_WORD}),? {_RANGE}\]?:"),
+    regex(rf"^\W{{0,4}}{_RANGE}\]? ?(?:[:=|]|->) ?(?P<host>{HOST_WORD})(?=\s|,|$)"),
+    regex(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    regex(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
 )
 USUAL_RANKS = 8  # of one host: two hosts whose first ranks lie farther apart may have others between them
 MOST_RANKS = 1_024  # of one host

@@ -9,7 +9,6 @@ the next such line. Where an exception was raised says more than what was logged
 from __future__ import annotations
 
 import bisect
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -123,26 +122,24 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
 _FRAMES = (
     (
         Stage.SAVING,
-        re.compile(
+        regex(
             r"(?i)(?:^|_)save(?:_|d?$)|save_?(?:checkpoint|state|model|pretrained|sharded)"
             r"|write_(?:item|data|shard)"
         ),
     ),
     (
         Stage.LOADING,
-        re.compile(
+        regex(
             r"(?i)load_?(?:checkpoint|state|model|weights|pretrained|sharded|ckpt)|from_pretrained|restore|resume"
         ),
     ),
     (
         Stage.EVALUATING,
-        re.compile(
-            r"(?i)(?:^|_)(?:evaluat\w*|validat(?:e|ion)(?:_step|_loop|_epoch)?|eval_(?:step|loop|epoch))$"
-        ),
+        regex(r"(?i)(?:^|_)(?:evaluat\w*|validat(?:e|ion)(?:_step|_loop|_epoch)?|eval_(?:step|loop|epoch))$"),
     ),
     (
         Stage.ITERATING,
-        re.compile(
+        regex(
             r"(?i)train(?:ing)?_(?:step|batch|one|epoch|loop)|forward_backward|forward_step|optimizer_step"
             r"|^backward$"
         ),
@@ -153,7 +150,7 @@ _COMPILERS = regex(r"torch/_inductor/|triton/compiler/|utils/cpp_extension\.py|/
 _WORDS = (
     (
         Stage.SAVING,
-        re.compile(
+        regex(
             r"(?i)\b(?:sav(?:e|ing)|writ(?:e|ing)|upload(?:ing)?|persist(?:ing)?|finali[sz](?:e|ing))\b[^\n]{0,50}"
             r"\b(?:checkpoint|ckpt|shard|snapshot)"
             r"|\b(?:checkpoint|ckpt|shard)[^\n]{0,50}\b(?:writ|sav|upload)(?:ing|e)?\b"
@@ -161,7 +158,7 @@ _WORDS = (
     ),
     (
         Stage.LOADING,
-        re.compile(
+        regex(
             r"(?i)\b(?:load|restor|resum|read)(?:e|ing)?\b[^\n]{0,50}"
             r"\b(?:checkpoint|ckpt|state.?dict|weights|snapshot)"
         ),

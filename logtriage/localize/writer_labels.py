@@ -15,11 +15,11 @@ from logtriage.regex import regex
 _WORDS = regex(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?:?(\d{1,5})\]")
 # A number here may count anything; only what alternates between 0 and n - 1 counts writers.
 _NUMBERED = (
-    re.compile(r"\[(?:[A-Za-z]{1,3}|gpu|GPU|cuda|npu|NPU|xpu|device|core|actor|replica)[-_: ]?(\d{1,5})\]"),
-    re.compile(r"\[(\d{1,5})/\d{1,5}\] "),
-    re.compile(r"[A-Za-z][\w.-]{0,40}?[-_/](\d{1,5})(?: {1,8}\| | [a-z][a-z-]{0,30} |(?<=/\d) |(?<=/\d\d) )"),
-    re.compile(r"[a-z]{1,8}(\d{1,5})> "),
-    re.compile(r"[A-Za-z][\w.-]{0,60} rank[-_ ]?(\d{1,5}): "),
+    regex(r"\[(?:[A-Za-z]{1,3}|gpu|GPU|cuda|npu|NPU|xpu|device|core|actor|replica)[-_: ]?(\d{1,5})\]"),
+    regex(r"\[(\d{1,5})/\d{1,5}\] "),
+    regex(r"[A-Za-z][\w.-]{0,40}?[-_/](\d{1,5})(?: {1,8}\| | [a-z][a-z-]{0,30} |(?<=/\d) |(?<=/\d\d) )"),
+    regex(r"[a-z]{1,8}(\d{1,5})> "),
+    regex(r"[A-Za-z][\w.-]{0,60} rank[-_ ]?(\d{1,5}): "),
 )
 _MACHINES = regex(r"(?i)\[?(?:node|host|machine|server|rack)")
 SAMPLE = 2_000  # lines
@@ -80,8 +80,8 @@ _HOST_LABEL = regex(
 # Labels that say both: `cn-3 | rank 9 |`, `(cn-3, rank 9)`, and `rank9@cn-3:`, `[R9|cn-3]`.
 _NUMBER = r"[Rr](?:ank)?[ _=:-]?(?P<rank>\d{1,6})"
 _PAIRED = (
-    re.compile(rf"[\[(<]?(?P<host>{HOST_WORD})(?: ?[|,/@] ?| ){_NUMBER}(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
-    re.compile(rf"[\[(<]?{_NUMBER} ?[|,/@] ?(?P<host>{HOST_WORD})(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
+    regex(rf"[\[(<]?(?P<host>{HOST_WORD})(?: ?[|,/@] ?| ){_NUMBER}(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
+    regex(rf"[\[(<]?{_NUMBER} ?[|,/@] ?(?P<host>{HOST_WORD})(?: ?[\])>|:]){{1,2}}(?=\s|$)"),
 )
 
 

@@ -6,7 +6,7 @@ a uuid). Only linear expressions, run on distinct lines.
 
 from __future__ import annotations
 
-import re
+from logtriage.regex import regex
 
 # A value may stand after '=' or ':' or a bracket as well as after a space, but not inside a word.
 _BEFORE = r"(?<![A-Za-z0-9_.])"
@@ -39,7 +39,7 @@ _MASKS: tuple[tuple[str, str], ...] = (
     ("NUM", r"(?<=[A-Za-z_=:-])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[\s,;:)\]}|\"'>]|$)"),
 )  # fmt: skip
 
-_COMPILED = tuple((f"<{name}>", re.compile(pattern)) for name, pattern in _MASKS)
+_COMPILED = tuple((f"<{name}>", regex(pattern)) for name, pattern in _MASKS)
 
 # A line longer than this is masked by its head only: what names its kind stands there.
 LONGEST = 2_000

@@ -63,7 +63,8 @@ FailureClass = Annotated[
 class Part(BaseModel):
     """What all parts of the document have in common: frozen, and no key that the contract lacks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    # Parts that a verdict does not have are never built.
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class Tool(Part):
