@@ -329,3 +329,14 @@ def test_the_host_that_cannot_come_to_where_all_others_wait(tmp_path: Path) -> N
     assert body.evidence[0].file == "pre-03.out"
     files["pre-03.out"] = of(3, waited)
     assert judged(tmp_path / "b", files).verdict.culprits.hosts == ()
+
+
+def test_deepspeeds_launcher_counts_nodes_and_their_processes(tmp_path: Path) -> None:
+    def of(node: int, *rest: str) -> str:
+        begun = f"{clock(node)} [INFO] [launch.py:152:main] nnodes=3, num_local_procs=2, node_rank={node}\n"
+        return behind(f"cx-{node + 7}: ", begun + "".join(rest))
+
+    failed = traceback("FileNotFoundError: [Errno 2] No such file or directory: '/home/a/zero.json'")
+    text = of(0) + of(1, failed, failed) + of(2)
+    culprits = judged(tmp_path, {"pdsh.log": text}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((2, 3), ("cx-8",))

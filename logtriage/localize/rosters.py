@@ -136,6 +136,10 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
 _COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
 
 
+# DeepSpeed's launcher, one a node: `nnodes=3, num_local_procs=4, node_rank=2`.
+_NODE_OF_MANY = regex(r"\bnnodes=\d{1,6}, num_local_procs=(?P<each>\d{1,3}), node_rank=(?P<node>\d{1,6})\b")
+
+
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Ranks that lines say to run on a host, each with that host.
 
@@ -148,6 +152,10 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
             continue
         if line.host and (own := _COUNTED_IN.match(message)) is not None:
             yield int(own[1]), line.host
+            continue
+        if line.host and (launcher := _NODE_OF_MANY.search(message)) is not None:
+            first = int(launcher["node"]) * int(launcher["each"])
+            yield from ((rank, line.host) for rank in range(first, first + int(launcher["each"])))
             continue
         if (shape := without_digits(message)) in silent:
             continue
