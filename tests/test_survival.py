@@ -77,6 +77,20 @@ def test_a_number_that_is_another_jobs_by_chance_makes_that_job_not_ones_own() -
     assert decide(found).failure_type == "none.running"
 
 
+def test_nodes_that_wrote_at_the_same_time_are_no_runs_that_follow_each_other() -> None:
+    beside = "".join(f"{clock(2.0 * beat)} INFO pool: page moved\n" for beat in range(30))
+    found = findings(
+        reading("log-tune_70411_0.out", steps(30) + FATAL),
+        reading("log-tune_70411_1.out", beside + steps(3, first=30, at=58.5)),
+    )
+    assert decide(found).failure_type == "code.key"
+    later = reading("log-tune_70411_1.out", steps(30, first=30, at=900))
+    assert (
+        decide(findings(reading("log-tune_70411_0.out", steps(30) + FATAL), later)).failure_type
+        == "none.running"
+    )
+
+
 def test_every_line_of_a_traceback_is_an_indication() -> None:
     found = findings(of_rank(0, steps(30)), of_rank(1, steps(30) + FATAL))
     told = [each.line for each in indications(found, decide(found)) if each.file == "rank1.log"]

@@ -16,7 +16,8 @@ _NUMBER = regex(r"\d+")
 def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
     """Files of earlier runs: named alike but for a number, and resumed by the next one.
 
-    The next run goes on where the earlier one had come to, and where both are dated, it began after it.
+    The next run goes on where the earlier one had come to, and where both are dated, it began after it. Files
+    that were written at the same time are parts of one run: of its nodes.
     """
     whole_jobs = {
         source.file
@@ -24,6 +25,12 @@ def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
         if source.role is SourceRole.MERGED and source.rank is None and source.host is None
     }
     traces = {trace.file: trace for trace in progress.traces if trace.file in whole_jobs}
+    spans = {
+        reading.source.file: (min(times), max(times))
+        for reading in scene.readings
+        if reading.source.file in traces
+        and (times := [line.time for line in reading.lines if line.time is not None])
+    }
     alike: dict[str, list[str]] = defaultdict(list)
     for file in traces:
         alike[_NUMBER.sub("#", file)].append(file)
@@ -31,9 +38,17 @@ def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
     for files in alike.values():
         files.sort(key=lambda file: [int(number) for number in _NUMBER.findall(file)])
         for earlier, later in pairwise(files):
+            if earlier in spans and later in spans and _overlap(spans[earlier], spans[later]):
+                continue
             if _goes_on(traces[earlier], traces[later]):
                 past.add(earlier)
     return frozenset(past)
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two files have more than half of the shorter one's time in common."""
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    return common > 0 and common * 2 > min(one[1] - one[0], other[1] - other[0])
 
 
 def _goes_on(earlier: Trace, later: Trace) -> bool:
