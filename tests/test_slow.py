@@ -235,3 +235,17 @@ def test_rows_of_ranks_and_of_hosts_name_the_machine_that_is_slow(tmp_path: Path
     second = judged(tmp_path / "hosts", {"train.log": many(of_hosts)}).verdict
     assert (second.failure_type, second.culprits.hosts) == ("slow.straggler", ("xb2",))
     assert second.culprits.ranks == (8, 9, 10, 11)
+
+
+def test_a_host_whose_lines_tell_no_rank_is_held_against_the_others(tmp_path: Path) -> None:
+    def of(host: str, own: float, wait: float) -> str:
+        return "".join(
+            f"{clock(6.0 * n)[11:]} [{host}] step {n} fwd_bwd {own + n / 1000:.2f}s grad_sync_wait {wait}s\n"
+            for n in range(1, 30)
+        )
+
+    files = {f"run.k{n}.out": of(f"k{n}", *((5.9, 0.1) if n == 3 else (2.0, 4.0))) for n in range(1, 5)}
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("slow.straggler", ("k3",))
+    alike = {f"run.k{n}.out": of(f"k{n}", 2.0, 4.0) for n in range(1, 5)}
+    assert not judged(tmp_path / "b", alike).verdict.failure_type.startswith("slow.")

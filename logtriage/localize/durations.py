@@ -168,7 +168,8 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
             row = _ROW.match(text)
             rank = int(row["rank"]) if row is not None else topology.rank(line)
             if hosts is not None:
-                if (host := _host_told(text, heading, topology)) is None:
+                # Where no line tells a rank, each host's first process speaks for its host.
+                if (host := _host_told(text, heading, topology) or topology.host(line)) is None:
                     continue
                 rank = hosts.setdefault(host, len(hosts))
                 shape = shape.replace(without_digits(host), "")
