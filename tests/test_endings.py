@@ -552,3 +552,94 @@ def test_a_look_at_the_running_job_tells_that_its_bar_stands_still(
 )
 def test_a_look_at_a_healthy_job_raises_no_alarm(tmp_path: Path, name: str, look: str) -> None:
     assert judged(tmp_path, {"nohup.out": bars(240), name: look}).verdict.failure_type == "none.running"
+
+
+def detector(epochs: int, of: int | None, *, evaluated: int = 500, cut: int = 0) -> str:
+    """An OpenMMLab run of 100 steps an epoch, which says how many epochs there are, or only what is left."""
+    lines = [f"{clock(0)[:19]} - mmengine - INFO - Distributed training. nproc 4"]
+    if of is not None:
+        lines.append(f"train_cfg = dict(max_epochs={of}, type='EpochBasedTrainLoop', val_interval=1)")
+    for epoch in range(1, epochs + 1):
+        for step in (40, 80):
+            at = clock(60.0 * epoch + step / 2)[:19]
+            left = f"0:{(8 - epoch):02d}:{10 if epoch == 8 else 40}"
+            lines.append(
+                f"{at} - mmengine - INFO - Epoch(train) [{epoch}][{step:4d}/100]  lr: 1.0e-04  eta: {left}  "
+                "time: 0.5012  data_time: 0.0091  memory: 9124  loss: 1.2"
+            )
+        saved, seen = clock(60.0 * epoch + 52)[:19], clock(60.0 * epoch + 58)[:19]
+        lines.append(f"{saved} - mmengine - INFO - Saving checkpoint at {epoch} epochs")
+        done = evaluated if epoch == epochs else 500
+        lines.append(f"{seen} - mmengine - INFO - Epoch(val) [{epoch}][{done}/500]  mIoU: 61.2")
+    return "\n".join(lines[: len(lines) - cut]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        (detector(8, 8), "none.completed"),
+        (detector(8, None), "none.completed"),  # by the time that it says is left
+        (detector(5, 8), "none.running"),
+        (detector(5, None), "none.running"),
+        (detector(8, 20), "none.running"),
+        (detector(8, 8, evaluated=250), "none.running"),  # in the midst of the last evaluation
+        (detector(8, 8, cut=1), "none.running"),
+        (detector(8, 8, cut=2), "none.running"),
+        (detector(8, 8) + traceback("KeyError: 'iou'"), "code.key"),
+    ],
+)
+def test_the_last_epoch_was_trained_saved_and_evaluated(
+    tmp_path: Path, text: str, failure_type: str
+) -> None:
+    assert kind(tmp_path, train__log=text) == failure_type
+
+
+def own_loop(epochs: int, of: int, end: str) -> str:
+    return (
+        "".join(
+            f"{clock(30.0 * epoch + step / 10)} Epoch [{epoch}/{of}], Step [{step}/200], Loss: 0.{step}\n"
+            for epoch in range(1, epochs + 1)
+            for step in (100, 200)
+        )
+        + end
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        (own_loop(6, 6, f"{clock(210)} saved checkpoint to out/ep6.pt\n"), "none.completed"),
+        (own_loop(4, 6, f"{clock(150)} saved checkpoint to out/ep4.pt\n"), "none.running"),
+        (own_loop(4, 6, ""), "none.running"),  # all steps, though not of all epochs
+    ],
+)
+def test_the_end_of_an_epoch_is_not_that_of_the_training(
+    tmp_path: Path, text: str, failure_type: str
+) -> None:
+    assert kind(tmp_path, train__log=text) == failure_type
+
+
+@pytest.mark.parametrize(
+    ("then", "failure_type"),
+    [
+        ("Restored all states from the checkpoint at /w/hpc_ckpt_2.ckpt\n", "none.completed"),
+        ("INFO caught SIGTERM, stopping after this epoch\n", "scheduler.preempted"),
+    ],
+)
+def test_a_requeued_run_that_came_to_its_end_in_the_same_log(
+    tmp_path: Path, then: str, failure_type: str
+) -> None:
+    def epochs(first: int, last: int) -> str:
+        return "".join(
+            f"Epoch {n}: 100%|##########| 800/800 [11:1{n % 10}<00:00,  1.19it/s, loss=2.{n}]\n"
+            for n in range(first, last)
+        )
+
+    text = (
+        epochs(0, 6)
+        + "slurmstepd: error: *** JOB 77 ON nd-4 CANCELLED AT 2026-01-31T08:40:00 DUE TO PREEMPTION ***\n"
+        + then
+        + epochs(6, 9)
+        + "`Trainer.fit` stopped: `max_epochs=9` reached.\n"
+    )
+    assert kind(tmp_path, slurm__out=text) == failure_type

@@ -19,6 +19,7 @@ from logtriage.localize.outcome import (
     endings,
     says_status_zero,
     steps_between,
+    taken_up,
 )
 from logtriage.localize.unison import all_wait, in_unison
 from logtriage.model import Culprits, Line, SourceRole
@@ -135,4 +136,6 @@ def _long_before(candidate: Candidate, done: Line, findings: Findings) -> bool:
         return True
     if candidate.time is not None and done.time is not None and done.time - candidate.time > SECONDS_SINCE:
         return True
+    if candidate.failure_type.startswith("scheduler.") and taken_up(findings.progress, candidate.line, done):
+        return True  # the requeued run goes on in the same log, and came to its end
     return steps_between(findings.progress, candidate.line, done) >= STEPS_SINCE

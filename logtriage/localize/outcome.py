@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.onlookers import standing
 from logtriage.localize.progress import Progress, Trace, usual_interval
@@ -41,7 +42,7 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
     bad = _ended_badly(scene, progress, exits)
     if bad is not None:
         return Outcome("unclear", bad.line, why=f"a process ended with {describe(bad.code)}")
-    finished = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
+    finished = _end(scene, progress)
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
     if (last := progress.last_step) is None:
@@ -66,6 +67,12 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
     if (seen := standing(scene, newest)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
     return Outcome("running", newest, why="the log ends among regular steps")
+
+
+def _end(scene: Scene, progress: Progress) -> Line | None:
+    """The line by which the job is done: it says so, or all that was to be done is."""
+    said = next(iter(endings(scene, progress)), None)
+    return said or _at_its_goal(progress) or after_last_epoch(scene, progress)
 
 
 def endings(scene: Scene, progress: Progress) -> list[Line]:
@@ -110,6 +117,8 @@ def _at_its_goal(progress: Progress) -> Line | None:
     goals = {trace.goal for trace in progress.traces}
     if len(goals) != 1 or None in goals or "%|" in progress.traces[0].last.line.text:
         return None  # a bar that is full can be one epoch or a download
+    if any(is_earlier_epoch(trace.last) for trace in progress.traces):
+        return None
     at_end = all(trace.last.step + 1 >= (trace.goal or 0) for trace in progress.traces)
     return progress.traces[0].last.line if at_end else None
 
@@ -117,7 +126,7 @@ def _at_its_goal(progress: Progress) -> Line | None:
 def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exit | None:
     """An exit with a code after the last step (or of unknown time)."""
     last = progress.last_time
-    done = next(iter(endings(scene, progress)), None) or _at_its_goal(progress)
+    done = _end(scene, progress)
     past = earlier_containers(scene) if done is not None else frozenset()
     for each in exits:
         if (each.line.file, each.line.number) in past:
@@ -135,6 +144,16 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
 
 
 STEPS_SINCE = 20
+
+
+def taken_up(progress: Progress, earlier: Line, later: Line) -> bool:
+    """Whether between two lines of one file a run resumed from a checkpoint and made steps."""
+    return earlier.file == later.file and any(
+        sign.line.file == earlier.file
+        and earlier.number < sign.line.number < later.number
+        and steps_between(progress, sign.line, later) > 0
+        for sign in progress.resumed
+    )
 
 
 def steps_between(progress: Progress, earlier: Line, later: Line) -> int:
