@@ -464,3 +464,35 @@ def test_a_kernel_log_whose_start_was_guessed_wrongly_still_counts(tmp_path: Pat
     )
     files = {"rank0.log": steps(20) + REMOTE.format(rank=0), "dmesg.txt": dmesg}
     assert judged(tmp_path, files).verdict.failure_type == "gpu.fell_off_bus"
+
+
+EVENTS_YAML = """apiVersion: v1
+items:
+- apiVersion: v1
+  count: 1
+  involvedObject:
+    kind: Node
+    name: ip-10-7-0-9.internal
+  kind: Event
+  lastTimestamp: "2026-01-31T08:01:02Z"
+  message: Spot interruption warning was triggered
+  reason: SpotInterrupted
+  type: Warning
+- apiVersion: v1
+  count: 1
+  involvedObject:
+    kind: Pod
+    name: tune-worker-1
+  kind: Event
+  message: Stopping container trainer
+  reason: Killing
+  type: Normal
+kind: List
+"""
+
+
+def test_the_object_of_an_event_stands_above_its_message(tmp_path: Path) -> None:
+    files = {"events.yaml": EVENTS_YAML, "tune-worker-0.log": steps(30) + WATCHDOG.format(rank=0)}
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "scheduler.preempted"
+    assert body.culprits.hosts == ("ip-10-7-0-9.internal",)

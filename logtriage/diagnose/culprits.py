@@ -56,6 +56,7 @@ def blame(
         }
         if len(pods) > 1:  # a pod and the node under it
             pods = {topology.machine(each) or each for each in pods}
+            pods = pods - set(topology.host_of_file.values()) or pods  # of which no list tells the node
         if len(pods) != 1:
             return Culprits(), ""
         taken = _taken(members, candidates, {str(each) for each in pods}, topology)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from logtriage.intake.reading import Reading
+from logtriage.localize.event_objects import EventObjects, event_objects
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
 
@@ -35,6 +36,7 @@ class Pods:
     node_of_file: dict[str, str]
     pod_of_file: dict[str, str]
     files: frozenset[str]
+    events_of_file: Mapping[str, EventObjects] = field(default_factory=dict)
     overcome: frozenset[tuple[str, int]] = frozenset()  # file and number of events that ended nothing
 
     def pod(self, line: Line) -> str | None:
@@ -42,21 +44,31 @@ class Pods:
         if line.file not in self.files:
             return None
         found = _POD.search(line.text[:2000])
-        return (found["pod"] or found["row"]) if found else self.pod_of_file.get(line.file)
+        if found is not None:
+            return found["pod"] or found["row"]
+        return self._of_event(line, "Pod") or self.pod_of_file.get(line.file)
 
     def node(self, line: Line) -> str | None:
         """The node that a line of kubectl's output speaks of itself."""
         if line.file not in self.files:
             return None
         found = _OF_NODE.search(line.text[:2000])
-        return found["node"] if found else self.node_of_file.get(line.file)
+        if found is not None:
+            return found["node"]
+        return self._of_event(line, "Node") or self.node_of_file.get(line.file)
 
     def host(self, line: Line) -> str | None:
         """The node of the pod that a line speaks of, or the pod where it is not told; or a node itself."""
         if line.file in self.files and (of_node := _OF_NODE.search(line.text[:2000])) is not None:
             return of_node["node"]
+        if (node := self._of_event(line, "Node")) is not None:
+            return node
         pod = self.pod(line)
         return self.node_of_pod.get(pod, pod) if pod else None
+
+    def _of_event(self, line: Line, kind: str) -> str | None:
+        events = self.events_of_file.get(line.file)
+        return events.named(line, kind) if events is not None else None
 
 
 def gather_pods(readings: Sequence[Reading]) -> Pods:
@@ -94,7 +106,12 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif current is not None and (found := _NODE.match(text)):
                 nodes.setdefault(current, found["node"])
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
-    pods = Pods(nodes, rows, nodes_described, described, frozenset(files))
+    events = {
+        each.source.file: found
+        for each in readings
+        if each.source.file in files and (found := event_objects(each.lines)).numbers
+    }
+    pods = Pods(nodes, rows, nodes_described, described, frozenset(files), events)
     return replace(pods, overcome=_overcome(readings, pods))
 
 
