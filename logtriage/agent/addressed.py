@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
 
+from logtriage.localize.dialogue import is_dialogue, visible
 from logtriage.taxonomy import taxonomy
 
 LEFT_OUT = "[left out: this line talks to its reader]"
 
-# Wordings of published prompt injections (OWASP LLM01) and the control tokens of common chat templates.
-# Every quantifier is bounded, so that a line costs linear time.
+# Wordings of published prompt injections (OWASP LLM01) that a program's own message may have too: rules may
+# see something in such a line, but it is not shown. Every quantifier is bounded: a line costs linear time.
 _ADDRESSED = re.compile(
     r"""(?ix)
     \b(?:ignore|disregard|forget|override|bypass)\b.{0,40}
@@ -38,7 +38,6 @@ _ADDRESSED = re.compile(
         (?:models?|llms?|ais?|assistants?|agents?)\b.{0,12}\b(?:reading|reads?|analy[sz]\w*|looking|processing|parsing)\b
     | \bend\ of\ (?:the\ )?(?:evidence|prompt|context|instructions?|untrusted|user\ input)\b
     | \bnow\ (?:say|answer|reply|respond|output|conclude|classify)\b
-    | ["']role["']\ ?:\ ?["'](?:system|assistant|developer)["']
     | (?:^|\ )(?:assistant|system|human|user):\ (?:i|you|the|please|ok|sure)\b
     | \b(?:ignorier|vergiss|missacht|ignorez|oubliez|ignora|ignore[ms]|olvida|desconsidere|игнориру|забудь)
         \w*\ .{0,40}\b(?:alle|obige|bisher|vorher|anweisung|tout|préc|instruc|anterior|todo|tudo|istruz|
@@ -53,16 +52,12 @@ _ADDRESSED = re.compile(
 
 
 def is_addressed(text: str) -> bool:
-    """Whether a line speaks to its reader instead of telling what a program did.
+    """Whether a line speaks to its reader, or belongs to such a talk, instead of telling what a program did.
 
     So does one that names a failure type by its id: programs do not know them.
     """
-    shown = unicodedata.normalize("NFKC", "".join(each for each in text[:4096] if not _is_hidden(each)))
-    return _ADDRESSED.search(shown) is not None or _type_ids().search(shown) is not None
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) == "Cf"  # zero width, or a turn of the direction
+    shown = visible(text)
+    return is_dialogue(shown) or _ADDRESSED.search(shown) is not None or _type_ids().search(shown) is not None
 
 
 @cache

@@ -13,6 +13,7 @@ from logtriage.intake.lines import segments
 from logtriage.intake.reading import Reading
 from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
+from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.jobs import other_jobs
 from logtriage.model import JOB_ROLES, Level, Line, Raised, Record, Source
 from logtriage.regex import regex
@@ -109,7 +110,11 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                 named = naming.get(line.number) if naming is not None else (None, 0, 1)
                 if named is None:
                     continue
-                for hit, text in _hits(line, reading.source, matcher):
+                hits = list(_hits(line, reading.source, matcher))
+                # What was said to a model, or by one, did not happen. Steps are many, and tell little.
+                if naming is None and _matters(hits) and is_dialogue(line.text):
+                    continue
+                for hit, text in hits:
                     if of_many_jobs and others.concern(line, hit.rule.role):
                         continue
                     raised, link, links = named
@@ -117,6 +122,10 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
                         Sign(hit, line, reading.source, raised, link, links, record, text, ignored, logged)
                     )
     return scene
+
+
+def _matters(hits: Sequence[tuple[Hit, str]]) -> bool:
+    return any(hit.rule.marks is not Mark.STEP for hit, _ in hits)
 
 
 # What a program says of an error that it caught.
