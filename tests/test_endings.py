@@ -643,3 +643,65 @@ def test_a_requeued_run_that_came_to_its_end_in_the_same_log(
         + "`Trainer.fit` stopped: `max_epochs=9` reached.\n"
     )
     assert kind(tmp_path, slurm__out=text) == failure_type
+
+
+def queried(header: str, row: str) -> str:
+    return "$ nvidia-smi --query-gpu=... --format=csv\n" + header + "\n" + "".join(
+        row.format(n=n, bus=f"00000000:{n}B:00.0") + "\n" for n in range(4)
+    )  # fmt: skip
+
+
+LISTED = "-rw-rw-r-- 1 me lab 1048576 2026-01-31 09:10:07.250000000 +0100 "
+STAT = (
+    "  File: runs/nohup.out\n  Size: 1048576   Blocks: 2048   IO Block: 4096   regular file\n"
+    "Access: 2026-01-31 20:29:00.000000000 +0100\nModify: 2026-01-31 09:10:07.250000000 +0100\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("look", "failure_type"),
+    [
+        (queried("utilization.gpu [%], index, power.draw [W], memory.used [MiB], power.limit [W]",
+                 "99 %, {n}, 131.40 W, 61022 MiB, 700.00 W"), "hang.silent"),
+        (queried("pci.bus_id, memory.used [MiB], power.draw.instant [W], utilization.gpu [%]",
+                 "{bus}, 38022 MiB, 96.11 W, 100 %"), "hang.silent"),
+        # At work; at rest; a small card whose limit nobody told.
+        (queried("index, utilization.gpu [%], power.draw [W], power.limit [W]",
+                 "{n}, 99 %, 531.40 W, 700.00 W"),
+         "none.running"),
+        (queried("index, utilization.gpu [%], power.draw [W], power.limit [W]",
+                 "{n}, 0 %, 81.40 W, 700.00 W"),
+         "none.running"),
+        (queried("index, utilization.gpu [%], power.draw [W], memory.used [MiB]",
+                 "{n}, 99 %, 131 W, 11022 MiB"),
+         "none.running"),
+        ("$ date; ls -l\nSat Jan 31 20:30:00 CET 2026\n" + LISTED + "nohup.out\n", "hang.silent"),
+        ("$ date\nSat Jan 31 08:30:00 PM CET 2026\n" + LISTED + "nohup.out\n", "hang.silent"),
+        (STAT + "$ date -Is\n2026-01-31T20:30:00+01:00\n", "hang.silent"),
+        # A minute later; another file; a listing that tells nothing of now.
+        ("$ date\nSat Jan 31 09:11:00 CET 2026\n" + LISTED + "nohup.out\n", "none.running"),
+        ("$ date\nSat Jan 31 20:30:00 CET 2026\n" + LISTED + "old.out\n", "none.running"),
+        (LISTED + "nohup.out\n" + LISTED.replace("09:10", "20:30") + "notes.txt\n" + STAT, "none.running"),
+    ],
+)  # fmt: skip
+def test_a_look_at_gpus_and_at_the_log_file(tmp_path: Path, look: str, failure_type: str) -> None:
+    body = judged(tmp_path, {"nohup.out": bars(240), "look.txt": look}).verdict
+    assert body.failure_type == failure_type
+    assert failure_type == "none.running" or "look.txt" in [each.file for each in body.evidence]
+
+
+def test_gpus_that_are_sampled_again_and_again_wait_in_all_last_samples(tmp_path: Path) -> None:
+    head = "timestamp, index, utilization.gpu [%], power.draw [W], power.limit [W]\n"
+
+    def samples(last: int, before: int = 610) -> str:
+        return head + "".join(
+            f"2026/01/31 08:{n:02d}:00.000, {gpu}, 100 %, {last if n > 20 else before}.0 W, 700.0 W\n"
+            for n in range(24)
+            for gpu in range(2)
+        )
+
+    assert kind(tmp_path / "stuck", nohup__out=bars(240), smi__csv=samples(120)) == "hang.silent"
+    one = samples(610).replace("08:23:00.000, 0, 100 %, 610", "08:23:00.000, 0, 100 %, 110")
+    one = one.replace("08:23:00.000, 1, 100 %, 610", "08:23:00.000, 1, 100 %, 110")
+    assert kind(tmp_path / "once", nohup__out=bars(240), smi__csv=one) == "none.running"
+    assert kind(tmp_path / "small", nohup__out=bars(240), smi__csv=samples(210, 215)) == "none.running"

@@ -1,13 +1,15 @@
-"""What somebody saw beside the logs while the job ran: `ps` of its processes, `squeue`, nvidia-smi.
+"""What somebody saw beside the logs while the job ran: `ps` of its processes, `squeue`, nvidia-smi, `ls`.
 
 A log that ends among regular steps tells of a healthy job, unless a look at it much later shows its processes
-still alive, or its GPUs busy at the power of idle ones: they spin in a collective that never ends.
+still alive, a log that has not grown for long, or its GPUs busy at the power of idle ones: they spin in a
+collective that never ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
@@ -25,6 +27,12 @@ _SMI_ROW = regex(
 BUSY = 90  # per cent
 IDLE_POWER = 0.35  # of the power that the GPU may draw, or drew before: training draws more than half
 LEAST_MIB = 1024  # used by a process that trains
+# Where nothing tells what a GPU may draw: one with so much memory in use may draw 300 W and more.
+LARGE_MIB = 24 << 10
+IDLE_WATTS = 150.0
+SAMPLES = 3  # of a GPU that is asked again and again, the last ones
+DROPPED = 0.7
+_AMOUNT = regex(r" *(?P<amount>\d{1,7}(?:\.\d{1,4})?) *(?:%|W|MiB)? *")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Sight:
 
 def standing(scene: Scene, last: Line) -> Sight | None:
     """What shows that the job stood still after its last step, of lines that are no output of its own."""
-    return _alive(scene, last) or _spinning(scene)
+    return _alive(scene, last) or _ungrown(scene, last) or _spinning(scene)
 
 
 def _alive(scene: Scene, last: Line) -> Sight | None:
@@ -74,13 +82,85 @@ def _seconds(clock: str) -> float:
     return 86_400.0 * days + 3_600.0 * hours + 60.0 * minutes + seconds
 
 
+# `ls -l --full-time`, and `stat`; both in the clock of the machine, as `date` beside them.
+_CHANGED = regex(
+    r"^\s*-[rwxsStT-]{9}\S? .{1,200} (?P<listed>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4} "
+    r"(?P<file>\S{1,300})"
+    r"|^\s*Modify: (?P<told>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+)
+_STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
+_NOW = regex(
+    r"(?P<iso>\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d)"
+    r"|\b(?P<day>[A-Z][a-z]{2} +\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?: (?P<half>[AP]M))?"
+    r" (?:\S{1,6} )?(?P<year>\d{4})\b"
+)
+_PACE = regex(r"[ ,](?P<seconds>\d{1,5}(?:\.\d+)?)s/it\b")
+LONGEST_PACES = 12.0  # as of other silences (outcome.HANG_INTERVALS)
+
+
+def _ungrown(scene: Scene, last: Line) -> Sight | None:
+    """The last change of the log that ends with the last step, seen long after it."""
+    pace = _PACE.search(last.text[:600])
+    patience = max(LATER_SECONDS, LONGEST_PACES * float(pace["seconds"]) if pace else 0.0)
+    for reading in scene.readings:
+        if reading.source.file == last.file:
+            continue
+        changed = _change(reading.lines, last.file.rsplit("/", 1)[-1])
+        if changed is None:
+            continue
+        line, at = changed
+        now = max((now for each in reading.lines for now in _own_clocks(each)), default=at)
+        if (silence := (now - at).total_seconds()) > patience:
+            return Sight(line, f"the log had not grown for {silence:.0f} s when somebody looked")
+    return None
+
+
+def _change(lines: Sequence[Line], log: str) -> tuple[Line, datetime] | None:
+    """Where a look tells when the log of that name changed last, and when it did."""
+    named = ""
+    for line in lines:
+        text = line.text[:800]
+        if (about := _STAT_FILE.search(text)) is not None:
+            named = about["file"]
+        elif (told := _CHANGED.search(text)) is not None:
+            name = told["file"] or named
+            if name.rsplit("/", 1)[-1] == log:
+                for at in _clocks(told["listed"] or told["told"]):
+                    return line, at
+    return None
+
+
+_OF_A_FILE = regex(r"^\s*(?:[dl-][rwxsStT-]{9}|(?:Access|Modify|Change| ?Birth): )")
+
+
+def _own_clocks(line: Line) -> Iterator[datetime]:
+    """The times that a line tells of itself: those of files that are listed say nothing of now."""
+    if _OF_A_FILE.match(line.text[:40]) is None:
+        yield from _clocks(line.text[:400])
+
+
+def _clocks(text: str) -> Iterator[datetime]:
+    """The times in a text as its machine's clock showed them, whatever its zone."""
+    for told in _NOW.finditer(text):
+        half = told["half"]
+        stated = told["iso"] or " ".join(filter(None, (told["day"], told["clock"], half, told["year"])))
+        form = "%b %d %I:%M:%S %p %Y" if half else "%b %d %H:%M:%S %Y"
+        try:
+            if told["iso"]:
+                yield datetime.fromisoformat(stated.replace("_", "T"))
+            else:
+                yield datetime.strptime(stated, form)
+        except ValueError:
+            continue
+
+
 def _spinning(scene: Scene) -> Sight | None:
     """The first of a node's GPUs, all of which are busy at the power of idle ones."""
     for reading in scene.readings:
-        for gpus in (_table(reading.lines), _monitored(reading.lines)):
+        for gpus in (_table(reading.lines), _monitored(reading.lines), _queried(reading.lines)):
             if len(gpus) > 1 and all(each.busy >= BUSY and each.share < IDLE_POWER for each in gpus):
                 first = gpus[0]
-                told = f"all GPUs are busy to {first.busy} % at {first.share:.0%} of their power: they wait"
+                told = f"all GPUs are busy to {first.busy} % at the power of idle ones: they wait"
                 return Sight(first.line, told)
     return None
 
@@ -119,3 +199,48 @@ def _monitored(lines: Sequence[Line]) -> list[_Gpu]:
                 most[row["gpu"]] = max(most.get(row["gpu"], 0.0), watts)
                 newest[row["gpu"]] = (line, int(row["sm"]), watts)
     return [_Gpu(line, busy, watts / max(most[gpu], 1.0)) for gpu, (line, busy, watts) in newest.items()]
+
+
+def _queried(lines: Sequence[Line]) -> list[_Gpu]:
+    """The last samples of each GPU of `nvidia-smi --query-gpu=… --format=csv`, columns in any order."""
+    columns: list[str] = []
+    samples: dict[str, list[_Gpu]] = {}
+    most: dict[str, float] = {}
+    rows = 0
+    for line in lines:
+        cells = line.text[:1000].split(",")
+        if len(cells) < 3:
+            continue
+        names = [cell.split("[", 1)[0].strip() for cell in cells]
+        if "utilization.gpu" in names and any(name.startswith("power.draw") for name in names):
+            columns, rows = ["power.draw" if name.startswith("power.draw") else name for name in names], 0
+        elif len(cells) == len(columns):
+            row = dict(zip(columns, cells, strict=True))
+            busy, watts = _amount(row["utilization.gpu"]), _amount(row["power.draw"])
+            if busy is None or watts is None:
+                continue
+            which = next((row[name].strip() for name in _NAMES if name in row), str(rows))
+            rows += 1
+            most[which] = max(most.get(which, 0.0), watts)
+            # Small models never draw much: a GPU of which it is known has to draw less than before.
+            as_ever = len(samples.get(which, ())) >= SAMPLES and watts > DROPPED * most[which]
+            share = 1.0 if as_ever else _share(row, watts)
+            samples.setdefault(which, []).append(_Gpu(line, int(busy), share))
+    return [max(own[-SAMPLES:], key=lambda each: (each.busy < BUSY, each.share)) for own in samples.values()]
+
+
+_NAMES = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
+
+
+def _share(row: dict[str, str], watts: float) -> float:
+    """Of the power that the GPU may draw; where that is not told, more than all unless it looks idle."""
+    limit = next((known for name, cell in row.items() if "limit" in name and (known := _amount(cell))), None)
+    used = _amount(row.get("memory.used", "")) or 0.0
+    if limit is not None:
+        return watts / limit if used >= LEAST_MIB or "memory.used" not in row else 1.0
+    return 0.0 if used > LARGE_MIB and watts < IDLE_WATTS else 1.0
+
+
+def _amount(cell: str) -> float | None:
+    found = _AMOUNT.fullmatch(cell[:40])
+    return float(found["amount"]) if found else None
