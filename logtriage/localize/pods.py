@@ -107,9 +107,9 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
                 nodes.setdefault(current, found["node"])
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
     events = {
-        each.source.file: found
+        each.source.file: objects
         for each in readings
-        if each.source.file in files and (found := event_objects(each.lines)).numbers
+        if each.source.file in files and (objects := event_objects(each.lines)).numbers
     }
     pods = Pods(nodes, rows, nodes_described, described, frozenset(files), events)
     return replace(pods, overcome=_overcome(readings, pods))
