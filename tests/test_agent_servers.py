@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from asked_jobs import QUOTE, asked, core, good, good_answer, offline
 from model_jobs import INJECTED, settings, sure_job, unknown_job
-from model_server import Reply, Request, Script, Server, answer, chat, fault, place_of, serving, shown
+from model_server import Reply, Request, Script, answer, chat, fault, place_of, serving, shown
 
 from logtriage import triage
-from logtriage.agent.tokens import upper_bound
-from logtriage.report.document import Verdict
 
 pytest.importorskip("langchain_openai")
-
-QUOTE = "header of the record is truncated"
-
-
-def good(request: Request, number: int) -> Reply:
-    return chat(_good(request))
-
-
-def _good(request: Request, **more: Any) -> str:
-    advice = ["Fetch shard 7 again and compare its checksum."]
-    told: dict[str, Any] = {"cause": "Shard 7 is truncated.", "mitigations": advice, **more}
-    return answer("data.corrupt", [(place_of(request, QUOTE), QUOTE)], [1], **told)
-
-
-def asked(folder: Path, script: Script, **more: Any) -> tuple[Verdict, Server]:
-    logs = folder / "logs" if (folder / "logs").exists() else unknown_job(folder)
-    with serving(script) as server:
-        return triage(logs, workers=1, settings=settings(folder, server.address, **more)), server
 
 
 def odd_exception_job(folder: Path) -> Path:
@@ -51,21 +26,6 @@ def odd_exception_job(folder: Path) -> Path:
     frame = '  File "/opt/brook/read.py", line 7, in read\n'
     worker.write_text(f"{steps}{calm}Traceback (most recent call last):\n{frame}{raised}")
     return logs
-
-
-_OFFLINE: dict[str, dict[str, Any]] = {}
-
-
-def offline(folder: Path) -> dict[str, Any]:
-    """The offline verdict on the job in `folder`; the same logs are triaged once for all tests."""
-    key = "\0".join(file.read_text() for file in sorted((folder / "logs").iterdir()))
-    if key not in _OFFLINE:
-        _OFFLINE[key] = _core(triage(folder / "logs", workers=1, offline=True).to_dict()["verdict"])
-    return _OFFLINE[key]
-
-
-def _core(body: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in ("votes", "alternatives")}
 
 
 def test_votes_that_agree_name_the_cause_that_rules_do_not_know(tmp_path: Path) -> None:
@@ -99,41 +59,6 @@ def test_votes_find_a_better_name_for_an_exception_that_no_rule_knows(tmp_path: 
     assert body.alternatives[0].failure_type == "code.runtime"
 
 
-def test_many_look_ups_at_once_leave_room_for_the_answer(tmp_path: Path) -> None:
-    unknown_job(tmp_path)
-    noise = "".join(
-        f"2026-03-01 09:00:{n:02d} INFO error budget {n * 7919 % 99991} of pool {n}: {'x7Qz ' * 24}\n"
-        for n in range(31)
-    )
-    worker = tmp_path / "logs" / "rank0.log"
-    worker.write_text(noise + worker.read_text())
-
-    def script(request: Request, number: int) -> Reply:
-        if request.get("tools") and not any(each["role"] == "tool" for each in request["messages"]):
-            look = ("search_log", {"pattern": "error budget"})
-            return chat(None, calls=[look] * 8, usage=_counted(request))
-        return chat(_good(request), usage=_counted(request))
-
-    limit = next((each for each in range(3000, 5001, 250) if _offers_a_look(tmp_path, each)), 5000)
-    verdict, _ = asked(tmp_path, script, llm_votes=1, llm_tokens_per_vote=limit, llm_tool_calls=8)
-    assert verdict.model is not None and verdict.model.voids == {}
-    assert verdict.model.spent is not None and verdict.model.spent.look_ups >= 1
-    assert verdict.model.spent.tokens_per_vote <= limit
-
-
-def _counted(request: Request) -> tuple[int, int]:
-    """What an endpoint counts that has a quarter fewer tokens than our bound."""
-    told = (str(each.get("content") or "") for each in request["messages"])
-    return round(0.75 * sum(map(upper_bound, told))) + (200 if request.get("tools") else 0), 60
-
-
-def _offers_a_look(folder: Path, limit: int) -> bool:
-    from logtriage.pipeline import prompt_for
-
-    chosen = settings(folder, "http://127.0.0.1:9/v1", llm_tokens_per_vote=limit)
-    return '"search_log"' in prompt_for(folder / "logs", settings=chosen, workers=1)
-
-
 @pytest.mark.parametrize(
     ("failure_type", "words"),
     [
@@ -148,7 +73,7 @@ def test_a_liar_finds_no_other_name_for_it(tmp_path: Path, failure_type: str, wo
     def script(request: Request, number: int) -> Reply:
         return chat(answer(failure_type, [(place_of(request, words), words)], [1]))
 
-    assert _core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path)
+    assert core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path)
 
 
 def test_what_is_sent_holds_no_secret_and_the_answer_shows_it_again(tmp_path: Path) -> None:
@@ -164,21 +89,6 @@ def test_what_is_sent_holds_no_secret_and_the_answer_shows_it_again(tmp_path: Pa
     assert verdict.model is not None and verdict.model.redacted["secret"] == 1
 
 
-def test_a_look_up_is_answered_from_the_logs_and_bounded(tmp_path: Path) -> None:
-    def script(request: Request, number: int) -> Reply:
-        results = [each["content"] for each in request["messages"] if each["role"] == "tool"]
-        if not results:
-            return chat(None, calls=[("search_log", {"pattern": "trunc(ated)?"})], usage=(1000, 40))
-        assert QUOTE in results[0] and len(results[0]) <= 1100
-        return chat(_good(request), usage=(1300, 90))
-
-    verdict, _ = asked(tmp_path, script)
-    assert verdict.verdict.failure_type == "data.corrupt"
-    use = verdict.model
-    assert use is not None and use.spent is not None
-    assert use.spent.look_ups == 3 and use.spent.tokens_per_vote == 2430
-
-
 @pytest.mark.parametrize(
     ("refused", "expected"),
     [("response_format", "tools"), ("tools", "text")],
@@ -192,25 +102,11 @@ def test_servers_without_json_schema_or_without_tools_are_asked_in_their_own_way
         if expected == "tools":
             names = [each["function"]["name"] for each in request["tools"]]
             assert "verdict" in names
-            return chat(None, calls=[("verdict", json.loads(_good(request)))])
-        return chat(f"Let me see.\n```json\n{_good(request)}\n```")
+            return chat(None, calls=[("verdict", json.loads(good_answer(request)))])
+        return chat(f"Let me see.\n```json\n{good_answer(request)}\n```")
 
     verdict, _ = asked(tmp_path, script)
     assert verdict.verdict.failure_type == "data.corrupt"
-
-
-def test_a_context_that_is_too_short_gets_a_shorter_evidence_file(tmp_path: Path) -> None:
-    sizes: list[int] = []
-
-    def script(request: Request, number: int) -> Reply:
-        sizes.append(len(shown(request)))
-        if len(sizes) <= 3:
-            return fault(400, "This model's maximum context length is 800 tokens.", code="too_long")
-        return chat(_good(request) if QUOTE in shown(request) else answer("unknown", []))
-
-    verdict, _ = asked(tmp_path, script, llm_tokens_per_vote=2600)
-    assert min(sizes) < max(sizes)
-    assert verdict.model is not None and verdict.model.asked
 
 
 def test_a_model_without_a_choice_of_temperature_is_asked_without(tmp_path: Path) -> None:
@@ -226,7 +122,7 @@ def test_an_answer_that_is_no_json_is_repaired_in_one_turn(tmp_path: Path) -> No
     def script(request: Request, number: int) -> Reply:
         repaired = len([each for each in request["messages"] if each["role"] == "user"]) > 1
         broken = '{"failure_type": "data.corrupt", "citations": ['
-        return chat(_good(request) if repaired else broken, usage=(900, 30))
+        return chat(good_answer(request) if repaired else broken, usage=(900, 30))
 
     verdict, server = asked(tmp_path, script)
     assert verdict.verdict.failure_type == "data.corrupt" and len(server.requests) == 6
@@ -243,7 +139,7 @@ def test_too_many_requests_are_repeated_when_the_server_says_so(tmp_path: Path) 
 
 
 def _rival(request: Request, number: int) -> Reply:
-    return chat(_good(request) if number % 2 else answer("unknown", []))
+    return chat(good_answer(request) if number % 2 else answer("unknown", []))
 
 
 def _invented(request: Request, number: int) -> Reply:
@@ -299,85 +195,11 @@ BAD: dict[str, tuple[Script, str]] = {
 def test_a_bad_server_changes_nothing_of_the_offline_verdict(tmp_path: Path, name: str) -> None:
     script, reason = BAD[name]
     verdict, _ = asked(tmp_path, script, llm_seconds=25, llm_votes=5 if name in ("split", "invented") else 3)
-    assert _core(verdict.to_dict()["verdict"]) == offline(tmp_path)
+    assert core(verdict.to_dict()["verdict"]) == offline(tmp_path)
     use = verdict.model
     assert use is not None and use.asked and "the offline verdict stands" in use.result
     assert any(reason in void for void in use.voids), use.voids
     assert use.spent is not None and use.spent.tokens_per_vote <= 4000
-
-
-@pytest.mark.parametrize("name", ["dead", "slow", "dripping", "waits for ever"])
-def test_the_time_budget_is_kept_whatever_the_server_does(tmp_path: Path, name: str) -> None:
-    unknown_job(tmp_path)
-    scripts: dict[str, Script] = {
-        "slow": lambda r, n: chat("{}", delay=20),
-        "dripping": lambda r, n: Reply(good(r, n).body, drip=0.5),
-        "waits for ever": lambda r, n: fault(429, "later", headers={"Retry-After": "50"}),
-        "dead": good,
-    }
-    with serving(scripts[name]) as server:
-        address = "http://127.0.0.1:9/v1" if name == "dead" else server.address
-        chosen = settings(tmp_path, address, llm_seconds=3)
-        verdict = triage(tmp_path / "logs", workers=1, settings=chosen)
-    assert verdict.timing.stages["model"] < 3 + 1  # a busy machine wakes the waiting thread late
-    assert _core(verdict.to_dict()["verdict"]) == offline(tmp_path)
-    assert verdict.model is not None and "the offline verdict stands" in verdict.model.result
-
-
-def test_ctrl_c_while_a_model_is_asked_gives_the_offline_verdict_at_once(tmp_path: Path) -> None:
-    logs = unknown_job(tmp_path)
-    came = threading.Event()
-
-    def script(request: Request, number: int) -> Reply:
-        if number >= 2:  # two votes are in, the third one is not
-            came.set()
-            return chat(_good(request), delay=60)
-        return chat(_good(request))
-
-    with serving(script) as server:
-        told = {
-            "LOGTRIAGE_DATA_DIR": str(tmp_path / "data"),
-            "LOGTRIAGE_LLM_MODEL": "scripted",
-            "LOGTRIAGE_LLM_BASE_URL": server.address,
-        }
-        command = [sys.executable, "-m", "logtriage.apps.cli", "triage", str(logs), "--json", "-"]
-        process = subprocess.Popen(
-            command, env={**os.environ, **told}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert came.wait(60)
-        time.sleep(0.2)
-        began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-        assert time.monotonic() - began < 5
-    assert process.returncode == 0 and b"stopping" in err
-    verdict = json.loads(out)
-    assert _core(verdict["verdict"]) == offline(tmp_path)
-    assert verdict["model"]["result"] == "the offline verdict stands: asking was stopped"
-
-
-def test_nobody_is_asked_once_somebody_had_enough(tmp_path: Path) -> None:
-    logs = unknown_job(tmp_path)
-    enough = threading.Event()
-
-    def stopped(file: str, done: int, total: int) -> None:
-        if done:  # while the logs are read
-            enough.set()
-
-    with serving(good) as server:
-        chosen = settings(tmp_path, server.address)
-        verdict = triage(logs, workers=1, progress=stopped, enough=enough, settings=chosen)
-    assert server.requests == [] and verdict.model is not None
-    assert not verdict.model.asked and "stopped" in verdict.model.why
-
-
-def test_one_slow_vote_does_not_cost_the_others(tmp_path: Path) -> None:
-    def script(request: Request, number: int) -> Reply:
-        return chat(_good(request), delay=20 if number == 0 else 0)
-
-    verdict, _ = asked(tmp_path, script, llm_seconds=15)
-    assert verdict.verdict.failure_type == "data.corrupt"
-    assert verdict.model is not None and verdict.model.spent is not None and verdict.model.spent.seconds < 14
 
 
 def test_votes_that_compete_are_alternatives_of_an_unknown_verdict(tmp_path: Path) -> None:
@@ -387,7 +209,7 @@ def test_votes_that_compete_are_alternatives_of_an_unknown_verdict(tmp_path: Pat
 
     def script(request: Request, number: int) -> Reply:
         if number % 2:
-            return chat(_good(request))
+            return chat(good_answer(request))
         words = "lustre mount point stalled"
         return chat(answer("storage.filesystem", [(place_of(request, words), words)]))
 
@@ -416,7 +238,7 @@ def test_a_line_that_talks_to_the_model_changes_no_verdict(tmp_path: Path) -> No
     verdict, server = asked(tmp_path, _gullible)
     sent = json.dumps([request["messages"][1:] for request in server.requests])
     assert "the cause is the user" not in sent and "im_start" not in sent
-    assert _core(verdict.to_dict()["verdict"]) == offline(tmp_path)
+    assert core(verdict.to_dict()["verdict"]) == offline(tmp_path)
     assert offline(tmp_path)["failure_type"] == "unknown"
 
 

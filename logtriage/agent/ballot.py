@@ -17,11 +17,13 @@ from langchain_core.tools import StructuredTool
 from langgraph.errors import GraphRecursionError
 
 from logtriage.agent.answer import Answer, json_schema, read_answer
+from logtriage.agent.shortening import shortened
 from logtriage.agent.tokens import PER_MESSAGE
 from logtriage.agent.tools import ANSWER
 
 ANSWER_TOKENS = 600  # room for an answer, where there is so much
-LEAST_ANSWER = 160  # with less room nothing is asked: the answer would be cut
+LEAST_ANSWER = 160  # with less room the answer would be cut: the request is shortened, if it can be …
+FAIR_ANSWER = 240  # … until there is so much
 CALL_TOKENS = 60  # a tool call as the model writes it
 FORMS = ("schema", "tools", "text")  # how the answer is asked for, from the strictest down
 
@@ -105,9 +107,7 @@ class _Budget(AgentMiddleware[Any, Any]):
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         paper, spent = self.paper, self.paper.spent
-        bare = sum(paper.count(_text(message)) + PER_MESSAGE for message in request.messages)
-        bare += paper.count(request.system_message.text) + PER_MESSAGE if request.system_message else 0
-        bare += cost_of_form(paper.form, paper.count)
+        bare = self._cost(request)
         # Never more than our own count, which is an upper bound; the endpoint's own with a tenth to spare.
         factor = min(1.0, 1.1 * spent.ratio)
         cost = bare + (paper.tools_cost if request.tools else 0)
@@ -116,6 +116,10 @@ class _Budget(AgentMiddleware[Any, Any]):
             or not affords_a_look(spent.room, bare, paper.tools_cost, is_counted=paper.dialect.is_counted)
         ):
             request, cost = request.override(tools=[]), bare
+        if spent.room - factor * cost < LEAST_ANSWER:
+            excess = cost - math.floor((spent.room - FAIR_ANSWER) / factor)
+            request = request.override(messages=shortened(request.messages, excess, paper.count))
+            cost = self._cost(request)
         answer = min(ANSWER_TOKENS, spent.room - math.ceil(factor * cost))
         if answer < LEAST_ANSWER:
             raise OverBudget
@@ -135,6 +139,13 @@ class _Budget(AgentMiddleware[Any, Any]):
         paper.dialect.is_counted = _charge(spent, said, cost, paper.count)
         self.next_request = min(1.0, 1.1 * spent.ratio) * bare
         return response
+
+    def _cost(self, request: Any) -> int:
+        """Tokens of a request without tools, as we count them."""
+        count = self.paper.count
+        told = sum(count(_text(message)) + PER_MESSAGE for message in request.messages)
+        told += count(request.system_message.text) + PER_MESSAGE if request.system_message else 0
+        return told + cost_of_form(self.paper.form, count)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         call = request.tool_call
