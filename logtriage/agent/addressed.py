@@ -51,13 +51,15 @@ _ADDRESSED = re.compile(
 )
 
 
-def is_addressed(text: str) -> bool:
+def is_addressed(text: str, *, may_name_types: bool = False) -> bool:
     """Whether a line speaks to its reader, or belongs to such a talk, instead of telling what a program did.
 
-    So does one that names a failure type by its id: programs do not know them.
+    So does one that names a failure type by its id: programs do not know them. Our own texts `may_name_types`.
     """
     shown = visible(text)
-    return is_dialogue(shown) or _ADDRESSED.search(shown) is not None or _type_ids().search(shown) is not None
+    if is_dialogue(shown) or _ADDRESSED.search(shown) is not None:
+        return True
+    return not may_name_types and _type_ids().search(shown) is not None
 
 
 @cache

@@ -135,10 +135,10 @@ def _named(desk: Desk, line: str) -> str:
     return _PLACE.sub(name, head, count=1) + bar + text
 
 
-def harmless(text: str) -> str:
+def harmless(text: str, *, may_name_types: bool = False) -> str:
     """One line that says nothing to its reader, cut to what a text may have."""
     clean = normal(text)
-    if is_addressed(clean):
+    if is_addressed(clean, may_name_types=may_name_types):
         return LEFT_OUT
     return clean if len(clean) <= LONGEST_TEXT else clean[: LONGEST_TEXT - 1] + "…"
 
@@ -164,9 +164,9 @@ def _bounded(document: dict[str, Any]) -> dict[str, Any]:
     return dict(_harmless(told))
 
 
-def _harmless(value: Any) -> Any:
-    if isinstance(value, str):
-        return harmless(value)
+def _harmless(value: Any, name: str = "") -> Any:
+    if isinstance(value, str):  # only a `text` may be a line of a log; a verdict itself names failure types
+        return harmless(value, may_name_types=name != "text")
     if isinstance(value, dict):
-        return {key: _harmless(each) for key, each in value.items()}
-    return [_harmless(each) for each in value[:64]] if isinstance(value, list | tuple) else value
+        return {key: _harmless(each, key) for key, each in value.items()}
+    return [_harmless(each, name) for each in value[:64]] if isinstance(value, list | tuple) else value

@@ -139,7 +139,7 @@ def _quoted(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return harmless(Redaction().redact(text))
+    return harmless(Redaction().redact(text), may_name_types=True)
 
 
 def _few(limit: int) -> int:
@@ -191,6 +191,6 @@ def _taught(kept: KeptVerdict, word: Word, reach: Reach) -> str:
     back = f"logtriage memory forget {lesson.diagnosis.id}"
     if lesson.rule is not None:
         back += "; logtriage rules undo"
-    said, rule = outcome(lesson)
+    said, rule = (harmless(each, may_name_types=True) for each in outcome(lesson))
     name = f" {lesson.rule.id}" if lesson.rule is not None else ""
-    return f"{harmless(said)}\nrule{name}: {harmless(rule)}\ntaken back by: {back}"
+    return f"{said}\nrule{name}: {rule}\ntaken back by: {back}"
