@@ -54,7 +54,7 @@ _ADDRESSED = re.compile(
 def is_addressed(text: str, *, may_name_types: bool = False) -> bool:
     """Whether a line speaks to its reader, or belongs to such a talk, instead of telling what a program did.
 
-    So does one that names a failure type by its id: programs do not know them. Our own texts `may_name_types`.
+    So does one that names a failure type by its id: programs do not know them, but our own texts may.
     """
     shown = visible(text)
     if is_dialogue(shown) or _ADDRESSED.search(shown) is not None:
