@@ -393,3 +393,26 @@ def test_a_communicator_that_had_worked_lost_its_peer(
 ) -> None:
     verdict = judged(tmp_path, {"out.log": steps(done) + traceback(error)}).verdict
     assert verdict.failure_type == failure_type
+
+
+def test_the_code_above_an_exception_without_words_is_cited(tmp_path: Path) -> None:
+    text = steps(3) + (
+        "Traceback (most recent call last):\n"
+        '  File "/app/train.py", line 9, in prepare\n'
+        "    assert len({each.dtype for each in shards}) == 1\n"
+        "AssertionError\n"
+    )
+    evidence = judged(tmp_path, {"train.log": text}).verdict.evidence
+    assert [each.text.strip() for each in evidence[:2]] == [
+        "AssertionError",
+        "assert len({each.dtype for each in shards}) == 1",
+    ]
+
+
+def test_a_file_that_is_gone_while_a_checkpoint_is_written_is_no_broken_checkpoint(tmp_path: Path) -> None:
+    error = (
+        "FileNotFoundError: [Errno 2] No such file or directory: "
+        "'out/checkpoint-40/model-00002-of-00004.safetensors'"
+    )
+    written = judged(tmp_path / "w", {"train.log": steps(9) + traceback(error, "save_pretrained")}).verdict
+    assert written.failure_type == "code.file_not_found"

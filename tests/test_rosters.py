@@ -340,3 +340,23 @@ def test_deepspeeds_launcher_counts_nodes_and_their_processes(tmp_path: Path) ->
     text = of(0) + of(1, failed, failed) + of(2)
     culprits = judged(tmp_path, {"pdsh.log": text}).verdict.culprits
     assert (culprits.ranks, culprits.hosts) == ((2, 3), ("cx-8",))
+
+
+def test_a_table_of_tasks_and_ec2s_names_of_machines(tmp_path: Path) -> None:
+    table = "".join(f"task {n} = jx-b{n + 1}\n" for n in range(4))
+    files = {f"task-{n}.log": steps(9) + (traceback(FULL) if n == 2 else "") for n in range(4)}
+    culprits = judged(tmp_path / "jax", {**files, "hosts.txt": table}).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((2,), ("jx-b3",))
+
+    begun = "".join(
+        f"(Worker pid={330 + n}, ip=10.4.0.{11 + n // 2}) [Rank {n}] setting up [rank={n}, world_size=4]\n"
+        for n in range(4)
+    )
+    xid = (
+        "Jan 31 08:01:22 ip-10-4-0-12 kernel: NVRM: Xid (PCI:0000:38:00): 120, pid=333, name=ray::W, GSP "
+        "task exception: Load access page fault\n"
+    )
+    quiet = "".join(f"Jan 31 08:00:{n:02d} ip-10-4-0-12 systemd[1]: Started Session {n}.\n" for n in range(9))
+    files = {"job.log": begun + steps(9), "syslog-ip-10-4-0-12": quiet + xid}
+    culprits = judged(tmp_path / "ray", files).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((3,), ("ip-10-4-0-12",))

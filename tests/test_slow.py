@@ -249,3 +249,18 @@ def test_a_host_whose_lines_tell_no_rank_is_held_against_the_others(tmp_path: Pa
     assert (body.failure_type, body.culprits.hosts) == ("slow.straggler", ("k3",))
     alike = {f"run.k{n}.out": of(f"k{n}", 2.0, 4.0) for n in range(1, 5)}
     assert not judged(tmp_path / "b", alike).verdict.failure_type.startswith("slow.")
+
+
+def test_of_two_ranks_the_one_for_which_the_other_waits(tmp_path: Path) -> None:
+    def of(rank: int, own: float, wait: float) -> str:
+        return "".join(
+            f'{{"ts": "2026-01-31T08:{n:02d}:00Z", "host": "rk-{rank}", "rank": {rank}, "step": {n}, '
+            f'"loss": 2.5, "compute_s": {own + n / 1000:.3f}, "allreduce_wait_s": {wait}}}\n'
+            for n in range(1, 50)
+        )
+
+    files = {"a.jsonl": of(0, 1.8, 4.1), "b.jsonl": of(1, 5.6, 0.2)}
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (1,))
+    even = {"a.jsonl": of(0, 1.8, 0.4), "b.jsonl": of(1, 3.6, 0.2)}
+    assert judged(tmp_path / "b", even).verdict.failure_type == "none.running"

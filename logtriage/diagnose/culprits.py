@@ -269,7 +269,8 @@ def _ranks_under(
     """Ranks that a machine's fault struck: by process id or GPU, or by what they showed on that host."""
     for told in (root.causes, candidates):  # what the kernel says of others can be how they were taken down
         if by_pid := _ranks_of_pids(told, topology, hosts):
-            return by_pid
+            beside = {each.rank for each in root.causes if each.rank is not None and each.host in hosts}
+            return by_pid | beside
     if by_gpu := _ranks_of_gpus(root.causes, topology):
         return by_gpu
     peers_speak = root.failure_type == "network.infiniband" and hosts
@@ -285,7 +286,7 @@ def _ranks_under(
         for each in candidates
         if each.rank is not None
         and each.role is Role.CAUSE
-        and each.failure_type.startswith(_UNDER_A_MACHINE)
+        and (each.failure_type.startswith(_UNDER_A_MACHINE) or "unhandled cuda error" in each.line.message)
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
         and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }

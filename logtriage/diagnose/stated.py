@@ -138,11 +138,25 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
     if earliest.line.number < lead.line.number and earliest not in chosen:
         chosen.insert(1, earliest)
     cited = [Evidence(each.line, each.title, told(each)) for each in chosen]
+    if (above := _code_above(lead, findings)) is not None:
+        cited.insert(1, Evidence(above, "the code that raised it"))
     if (below := _introduced(lead, findings)) is not None and below not in [each.line for each in cited]:
         cited.insert(1, Evidence(below, "what it introduces"))
     if again:
         cited.insert(1, Evidence(again[0].line, f"the same in attempt {again[0].attempt}", told(again[0])))
     return tuple(cited)
+
+
+_BARE = regex(r"(?:[\w.]{1,100}\.)?[A-Z]\w{1,60}(?:Error|Exception|Interrupt)?:?\s*$")
+
+
+def _code_above(lead: Candidate, findings: Findings) -> Line | None:
+    """The line of code in a traceback right above an exception that has no words of its own."""
+    if lead.record is None or _BARE.match(lead.line.message.strip()) is None:
+        return None
+    above = [line for line in findings.scene.lines(lead.line.file) if line.number == lead.line.number - 1]
+    code = [line for line in above if line.message.startswith("    ") and line.message.strip(" ^~")]
+    return code[0] if code else None
 
 
 def _introduced(lead: Candidate, findings: Findings) -> Line | None:

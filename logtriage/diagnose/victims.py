@@ -10,7 +10,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import slow_job
 from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_desync, recorded_suspects
 from logtriage.diagnose.stated import from_group
-from logtriage.localize.candidates import Candidate
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
 from logtriage.localize.exits import describe
@@ -73,7 +73,8 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     ]
     hints = hints or _dropped_data(findings, suspects.ranks)
     if hints:
-        last_hint = hints[-1]
+        # What names a cause says more than the exception that a program raises in the end.
+        last_hint = ([each for each in hints if each.failure_type not in GENERAL_TYPES] or hints)[-1]
         return Decision(
             failure_type=last_hint.failure_type,
             title=last_hint.title,
@@ -81,7 +82,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             culprits=culprits,
             evidence=tuple(
                 Evidence(each.line, each.title, each.rule.id if each.rule else None)
-                for each in [last_hint, *hints[:-1]][:3]
+                for each in [last_hint, *(other for other in hints if other is not last_hint)][:3]
             ),
             decided_by="localisation",
             why=f"rank {_list(suspects.ranks)} {suspects.reason}; its own last words are the cause",

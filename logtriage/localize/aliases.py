@@ -63,6 +63,11 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             for own in prefixed[source.file] - spoken:
                 if len(prefixed[source.file]) == 1:
                     named.setdefault(own, str(source.host))
+    for name in of_files | said:  # EC2 names a machine after its address
+        if (words := _EC2.match(name)) is not None and (
+            address := ".".join(words.groups())
+        ) in of_files | said:
+            named.setdefault(address, name)
     for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene)).items():
         if host not in of_files:
             named.setdefault(host, name)
@@ -179,6 +184,8 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
 
 
 LEAST_ROW = 3  # files
+
+_EC2 = regex(r"ip-(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?:\.[\w.-]{1,200})?$")
 
 # Slurm's `log-%x_%j_%n.out` names the job and counts its nodes.
 _OF_A_JOB = regex(r"(?i)(?:^|[-_.])(?:logs?|out|err|std(?:out|err)|slurm|job|\d{4,12})[-_.]")

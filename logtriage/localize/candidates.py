@@ -210,10 +210,14 @@ _RESTORING = regex(
 _READING_DATA = regex(
     r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I
 )
+_WRITING = regex(
+    r"(?:^| )(?:on_save|save_\w+|_save\w*|save|rotate_checkpoints|_rotate_checkpoints|rmtree|cleanup)$"
+)
 _BY_PLACE = (
     ("data.corrupt", _RESTORING, "checkpoint.corrupt"),
     ("checkpoint.corrupt", _READING_DATA, "data.corrupt"),
     ("code.file_not_found", _READING_DATA, "data.missing"),
+    ("checkpoint.corrupt", _WRITING, "code.file_not_found"),
 )
 
 
@@ -228,6 +232,10 @@ def _refined(sign: Sign) -> str:
     inner = [f"{frame.path.rsplit('/', 1)[-1]} {frame.function}" for frame in sign.raised.frames]
     for told, frames, meant in _BY_PLACE:
         if failure_type != told or not any(frames.search(each) for each in inner):
+            continue
+        if frames is _WRITING:
+            if sign.raised.type.endswith("FileNotFoundError"):  # of a file that is to be written anew
+                return meant
             continue
         other = _READING_DATA if frames is _RESTORING else _RESTORING
         if not any(other.search(each) for each in inner):

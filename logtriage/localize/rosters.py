@@ -47,6 +47,11 @@ _INTRODUCED = (
     regex(rf"\b{_RANK}[^.;]{{0,60}}?[ ,(]{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     # `rank 17 last record: sequence number 9 …, host cn-3`
     regex(rf"\b{_RANK}[^.;]{{0,120}}?, host[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
+    # `task 3 = cn-3`, `Rank 17: cn-3 pid 90`
+    regex(
+        rf"^\W{{0,4}}(?i:task|process|rank) {{0,2}}(?P<rank>\d{{1,6}}) ?(?:=|->|:) "
+        rf"(?P<host>{HOST_WORD})(?=$| pid )"
+    ),
     # `rank 17 (cn-3): …`
     regex(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
     # `host=cn-3 rank=17`
@@ -140,6 +145,9 @@ _COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
 _NODE_OF_MANY = regex(r"\bnnodes=\d{1,6}, num_local_procs=(?P<each>\d{1,3}), node_rank=(?P<node>\d{1,6})\b")
 
 
+_INTRODUCING = ("ank", "RANK", "PROCID", "task ", "process ")
+
+
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Ranks that lines say to run on a host, each with that host.
 
@@ -148,7 +156,7 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     silent: set[str] = set()
     for line in lines:
         message = line.message[:300]
-        if "ank" not in message and "RANK" not in message and "PROCID" not in message:
+        if not any(word in message for word in _INTRODUCING):
             continue
         if line.host and (own := _COUNTED_IN.match(message)) is not None:
             yield int(own[1]), line.host

@@ -105,8 +105,11 @@ def _slow(
         for rank, value in usual.items()
         if value > slower * middle and value - middle > max(DEVIATIONS * spread, LEAST_SECONDS)
     ]
+    if len(usual) == 2:  # of two the other must wait for it all the time
+        (_, middle), (behind, longest) = sorted(usual.items(), key=lambda each: each[1])
+        out = [behind] if longest > FEW_SLOWER * middle and _waits_for(waits, behind, least=1) else []
     peers = [value for rank, values in late.items() if rank not in out for value in values]
-    if not out or not peers or len(out) * 3 > len(usual):
+    if not out or not peers or (len(out) * 3 > len(usual) and len(usual) > 2):
         return None
     bar = sorted(peers)[min(len(peers) - 1, len(peers) * 9 // 10)]
     beyond = {rank: sum(value > bar for value in late[rank]) / len(late[rank]) for rank in out}
@@ -144,12 +147,16 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
     return not told and size >= 3
 
 
-def _waits_for(waits: Sequence[dict[int, list[Duration]]], rank: int) -> bool:
-    """Whether each of two or more other ranks waits far longer than this one."""
+def _waits_for(waits: Sequence[dict[int, list[Duration]]], rank: int, *, least: int = 2) -> bool:
+    """Whether each of at least so many other ranks waits far longer than this one."""
     for of_rank in waits:
         usual = {each: median(_late(values)) for each, values in of_rank.items()}
         own = usual.pop(rank, None)
-        if own is not None and len(usual) > 1 and min(usual.values()) > FAR_LONGER * max(own, LEAST_SECONDS):
+        if (
+            own is not None
+            and len(usual) >= least
+            and min(usual.values()) > FAR_LONGER * max(own, LEAST_SECONDS)
+        ):
             return True
     return False
 

@@ -257,7 +257,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_of_rank=host_of_rank,
         rank_of_file=rank_of_file,
         host_of_file=host_of_file,
-        rank_of_pid=pids,
+        rank_of_pid=pids
+        | {(aliases[host], pid): rank for (host, pid), rank in pids.items() if host in aliases},
         ranks=frozenset(ranks),
         hosts=tuple(sorted(hosts)),
         world_size=world,
