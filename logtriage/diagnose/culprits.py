@@ -269,8 +269,7 @@ def _ranks_under(
     """Ranks that a machine's fault struck: by process id or GPU, or by what they showed on that host."""
     for told in (root.causes, candidates):  # what the kernel says of others can be how they were taken down
         if by_pid := _ranks_of_pids(told, topology, hosts):
-            beside = {each.rank for each in root.causes if each.rank is not None and each.host in hosts}
-            return by_pid | beside
+            return by_pid
     if by_gpu := _ranks_of_gpus(root.causes, topology):
         return by_gpu
     peers_speak = root.failure_type == "network.infiniband" and hosts

@@ -155,7 +155,11 @@ def _code_above(lead: Candidate, findings: Findings) -> Line | None:
     if lead.record is None or _BARE.match(lead.line.message.strip()) is None:
         return None
     above = [line for line in findings.scene.lines(lead.line.file) if line.number == lead.line.number - 1]
-    code = [line for line in above if line.message.startswith("    ") and line.message.strip(" ^~")]
+    code = [
+        line
+        for line in above
+        if line.message.startswith("    ") and not line.message.lstrip().startswith(("raise ", "^", "~"))
+    ]
     return code[0] if code else None
 
 
