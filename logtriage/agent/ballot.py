@@ -130,13 +130,13 @@ class _Budget(AgentMiddleware[Any, Any]):
         try:
             response = await handler(request.override(model_settings=limits))
         except StructuredOutputError as fault:
-            _charge(spent, getattr(fault, "ai_message", None), cost, paper.count)
+            _charge(spent, getattr(fault, "ai_message", None), cost, answer, paper.count)
             raise
         except Exception:
             spent.sent += cost
             raise
         said = next((each for each in response.result if isinstance(each, AIMessage)), None)
-        paper.dialect.is_counted = _charge(spent, said, cost, paper.count)
+        paper.dialect.is_counted = _charge(spent, said, cost, answer, paper.count)
         self.next_request = min(1.0, 1.1 * spent.ratio) * bare
         return response
 
@@ -163,13 +163,16 @@ class _Budget(AgentMiddleware[Any, Any]):
             return ToolMessage(said, tool_call_id=call["id"], name=call["name"])
 
 
-def _charge(spent: Spent, message: Any, cost: int, count: Callable[[str], int]) -> bool:
-    """Add what a request cost; False where the endpoint did not say so and our own count was taken."""
+def _charge(spent: Spent, message: Any, cost: int, most: int, count: Callable[[str], int]) -> bool:
+    """Add what a request cost; False where the endpoint did not say so and our own count was taken.
+
+    Our counts are from above, but of an answer it was told to write no more than `most`.
+    """
     usage = getattr(message, "usage_metadata", None) or {}
     sent, received = (usage.get(name) or 0 for name in ("input_tokens", "output_tokens"))
     spent.ratio = sent / cost if sent > 0 else 1.0
     spent.sent += sent if sent > 0 else cost
-    written = count(_text(message)) if message is not None else 0
+    written = min(most, count(_text(message))) if message is not None else 0
     spent.received += received if received > 0 else written
     return bool(sent > 0)
 
