@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from scenes import copied_bank
 
 from logtriage.rulebank.bank import load_bank
 from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.rule import Rule
 
 
 def test_a_cached_bank_is_the_same_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,13 +131,19 @@ def test_a_cache_of_other_bytes_is_not_used(tmp_path: Path, monkeypatch: pytest.
     assert load_bank().rules
 
 
+def poison(row: list[object], pattern: str) -> None:
+    """Another pattern for a kept rule, whose fields stand in their order."""
+    names = [field.name for field in fields(Rule)]
+    row[names.index("keywords")], row[names.index("pattern")] = ["aaaa"], pattern
+
+
 def test_a_cache_cannot_name_patterns_that_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a cache holds is matched with the same linear-time engine as the files' rules."""
     copied_bank(tmp_path, monkeypatch)
     load_bank()
     (kept,) = (tmp_path / "cache").rglob("*.json")
     poisoned = json.loads(kept.read_bytes().split(b"\n", 1)[1])
-    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(a+)+b"}
+    poison(poisoned["rules"][0], "(a+)+b")
     write_checked(kept, poisoned)
     matcher = Matcher(load_bank())
     started = time.process_time()
@@ -150,6 +158,6 @@ def test_a_cache_with_a_broken_pattern_only_costs_time(
     load_bank()
     (kept,) = (tmp_path / "cache").rglob("*.json")
     poisoned = json.loads(kept.read_bytes().split(b"\n", 1)[1])
-    poisoned["rules"][0] |= {"keywords": ["aaaa"], "pattern": "(?<=a)b"}
+    poison(poisoned["rules"][0], "(?<=a)b")
     kept.write_bytes(kept.read_bytes().split(b"\n", 1)[0] + b"\n" + json.dumps(poisoned).encode())
     Matcher(load_bank()).match("aaaab")
