@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,22 +17,20 @@ from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
-from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, read_closely
-from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.closer import with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.places import odd_captures, places
 from logtriage.localize.scene import build_scene
-from logtriage.memory.rule_folder import ACTIVE, STATES, files_in_state, trial_sightings
+from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
 from logtriage.mining.survey import Elsewhere, survey
-from logtriage.model import SourceRole, Unreadable
+from logtriage.model import Unreadable
 from logtriage.report.document import Verdict
-from logtriage.rulebank.bank import Bank, load_bank, read_rule_file
+from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
-from logtriage.rulebank.rule import Fault, Rule
+from logtriage.rulebank.rule import Fault
 from logtriage.settings import Settings, load_settings
 
 if TYPE_CHECKING:  # what few jobs need is loaded for them alone
@@ -351,47 +349,6 @@ def _with_unfit(verdict: Verdict, unfit: Sequence[_Earlier]) -> Verdict:
     )
     left_out = (*verdict.mining.left_out, *told)
     return verdict.model_copy(update={"mining": verdict.mining.model_copy(update={"left_out": left_out})})
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One line that a tried rule matched, with what it captured."""
-
-    file: str
-    line: int
-    text: str
-    captures: tuple[tuple[str, str], ...]
-
-
-def try_rule(rule: str, paths: Paths) -> Iterator[Tried]:
-    """Run one rule (an id of the bank, or a rule file) over logs, line by line.
-
-    Raises KeyError for an id that the bank lacks, BankFault for a broken file.
-    """
-    chosen = (
-        read_rule_file(Path(rule))
-        if Path(rule).is_file()
-        else tuple(each for each in _all_rules() if each.id == rule)
-    )
-    if not chosen:
-        raise KeyError(f"no rule {rule!r} in the bank, and no such file; see `logtriage rules list`")
-    matcher = Matcher(Bank(chosen, {}, ""))
-    inventory = discover(paths)
-    for source in inventory.sources:
-        try:
-            for piece in pieces(inventory.root, source):
-                for number, raw in enumerate(piece.data.split(b"\n"), piece.first_line):
-                    text = plain(raw)
-                    for hit in matcher.match_segments(segments(text), SourceRole(source.role)):
-                        yield Tried(source.file, number, text, hit.captures)
-        except StreamFault:
-            continue
-
-
-def _all_rules() -> tuple[Rule, ...]:
-    """Shipped rules and learned ones in any state."""
-    data_dir = load_settings().data_dir
-    return load_bank([file for state in STATES for file in files_in_state(data_dir, state)]).rules
 
 
 class _StageClock:

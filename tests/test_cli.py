@@ -87,6 +87,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     fake = Pipeline()
     monkeypatch.setitem(sys.modules, "logtriage.pipeline", fake)
     monkeypatch.setattr(logtriage, "pipeline", fake, raising=False)
+    monkeypatch.setattr("logtriage.memory.tried.try_rule", fake.try_rule)
     monkeypatch.delenv("LOGTRIAGE_DEBUG", raising=False)
     return fake
 

@@ -166,10 +166,10 @@ def try_(
     """The log lines that a rule matches, with what it captures."""
     from itertools import islice
 
-    from logtriage import pipeline
+    from logtriage.memory.tried import try_rule
 
     try:
-        found = list(islice(pipeline.try_rule(rule, paths), limit + 1))
+        found = list(islice(try_rule(rule, paths), limit + 1))
     except KeyError as unknown:
         raise typer.BadParameter(str(unknown.args[0])) from None
     for each in found[:limit]:

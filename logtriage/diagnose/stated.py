@@ -21,11 +21,11 @@ _NUMBERS = regex(r"[\da-f]*\d[\da-f]*")
 
 def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", why: str = "") -> Decision:
     culprits, told = blame(root, findings.topology, findings.candidates, findings.exits)
-    named = accused(findings.scene)[0]
-    if not culprits.ranks and len(named) == 1 and all(each.rank is None for each in root.members):
-        # It did not say which rank it is; those who lost it do.
-        culprits = replace(culprits, ranks=tuple(named))
-        told = f"its peers lost rank {next(iter(named))}"
+    if not culprits.ranks and all(each.rank is None for each in root.members):
+        named = accused(findings.scene)[0]
+        if len(named) == 1:  # it did not say which rank it is; those who lost it do
+            culprits = replace(culprits, ranks=tuple(named))
+            told = f"its peers lost rank {next(iter(named))}"
     evidence = _evidence(root, culprits, findings)
     lead = root.causes[0] if root.causes else root.members[0]
     return Decision(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from logtriage.intake.names import OTHER_WORD
@@ -134,11 +134,15 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
                 beside[source.file] = word
     if found:
         found = {**beside, **found}
-    for told in (found, _by_labels(scene)):
-        row = {re.sub(r"\d+", "#", host) for host in told.values()}
-        if len(set(told.values())) > 1 and len(row) == 1:
-            return told
-    return _by_blocks(scene)
+    if _are_of_one_row(found):
+        return found
+    labels = _by_labels(scene)
+    return labels if _are_of_one_row(labels) else _by_blocks(scene)
+
+
+def _are_of_one_row(hosts: Mapping[str, str]) -> bool:
+    """Whether files have several hosts, whose names differ in their numbers alone."""
+    return len(set(hosts.values())) > 1 and len({re.sub(r"\d+", "#", host) for host in hosts.values()}) == 1
 
 
 def _by_labels(scene: Scene) -> dict[str, str]:

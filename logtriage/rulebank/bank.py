@@ -5,17 +5,16 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-import json
 import reprlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import re2
 
-from logtriage.cache import cache_folder, keep, kept
 from logtriage.model import SourceRole
+from logtriage.rulebank.kept_rules import keep_rules, kept_rules
 from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance, Role, Rule, Strength
 from logtriage.taxonomy import shipped, taxonomy, yaml_loader
 
@@ -105,12 +104,14 @@ def _shipped_bank() -> Bank:
     """
     folder = shipped("rules")
     contents = [(path, _bytes_of(path)) for path in sorted(folder.glob("*.yaml"))]
-    digest = hashlib.sha256(Path(__file__).read_bytes())
+    digest = hashlib.sha256()
+    for maker in ("bank.py", "kept_rules.py"):  # of other code than this, what is kept is not read
+        digest.update(Path(__file__).with_name(maker).read_bytes())
     for path, content in contents:
         digest.update(path.name.encode() + b"\0" + content + b"\0")
     version = digest.hexdigest()[:12]
-    if (known := _cached(version)) is not None:
-        return known
+    if (known := kept_rules(version)) is not None:
+        return Bank(*known, version)
     faults: list[Fault] = []
     rules: dict[str, Rule] = {}
     for path, content in contents:
@@ -122,7 +123,7 @@ def _shipped_bank() -> Bank:
     if faults:
         raise BankFault(faults)
     bank = Bank(tuple(rules.values()), explains, version)
-    _keep(bank)
+    keep_rules(version, bank.rules, explains)
     return bank
 
 
@@ -332,77 +333,6 @@ def _graph(path: Path) -> tuple[dict[str, frozenset[str]], list[Fault]]:
                 effect for name in effects for effect in spread(str(name)) if effect != each
             )
     return {cause: frozenset(effects) for cause, effects in edges.items()}, faults
-
-
-def _cache_file(version: str) -> Path:
-    return cache_folder() / f"bank-{version}.json"
-
-
-def _cached(version: str) -> Bank | None:
-    try:
-        document = json.loads(kept(_cache_file(version)))
-        rules = tuple(_rule_of_row(*row) for row in document["rules"])
-        return Bank(rules, {k: frozenset(v) for k, v in document["explains"].items()}, version)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-_ROLES = {each.value: each for each in Role}
-_STRENGTHS = {each.value: each for each in Strength}
-_MARKS = {each.value: each for each in Mark}
-_SOURCES = {each.value: each for each in SourceRole}
-
-
-def _rule_of_row(
-    id: str,
-    failure_type: str | None,
-    role: str,
-    strength: str,
-    title: str,
-    keywords: list[str],
-    pattern: str,
-    where: list[str],
-    explains: list[str],
-    mitigation: list[list[str]],
-    references: list[str],
-    examples: list[tuple[str, list[list[str]]]],
-    counterexamples: list[str],
-    marks: str | None,
-    *rest: Any,
-) -> Rule:
-    """A rule whose fields stand in their order, as :func:`_keep` wrote them.
-
-    By place, since a thousand rules are made before any line of a small job is read.
-    """
-    return Rule(
-        id,
-        failure_type,
-        _ROLES[role],
-        _STRENGTHS[strength],
-        title,
-        tuple(keywords),
-        pattern,
-        tuple(_SOURCES[each] for each in where) if where else (),
-        tuple(explains),
-        tuple(Mitigation(*each) for each in mitigation),
-        tuple(references),
-        tuple(Example(line, tuple((k, v) for k, v in captures)) for line, captures in examples),
-        tuple(counterexamples),
-        _MARKS[marks] if marks else None,
-        *rest,
-    )
-
-
-def _keep(bank: Bank) -> None:
-    """Write the cache of what was read."""
-    path = _cache_file(bank.version)
-    names = [field.name for field in fields(Rule)]
-    document = {
-        "rules": [[getattr(rule, name) for name in names] for rule in bank.rules],
-        "explains": {cause: sorted(effects) for cause, effects in bank.explains.items()},
-    }
-    content = json.dumps(document, ensure_ascii=True, default=astuple).encode()
-    keep(path, content)
 
 
 @functools.cache
