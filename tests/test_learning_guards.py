@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from taught_jobs import steps, text, written
 
@@ -191,6 +191,7 @@ PATHS = st.from_regex(r"/[a-z]{1,8}(/[a-z0-9_-]{1,12}){1,4}\.(pt|bin|tar)", full
 
 
 @settings(max_examples=40, deadline=None)
+@example(1, 1, "aa0000", "aa-0", "/a/0.pt", "/a/0.pt")  # a host that looks like a hexadecimal number
 @given(NUMBERS, NUMBERS, HOSTS, HOSTS, PATHS, PATHS)
 def test_other_numbers_hosts_and_paths_are_of_the_same_kind(
     number: int, other_number: int, host: str, other_host: str, path: str, other_path: str

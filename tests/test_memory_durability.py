@@ -7,8 +7,10 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -88,6 +90,18 @@ def test_two_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [len(each) for each in told] == [40, 40]
     assert told[0] | told[1] == held(tmp_path)
     check_rules(tmp_path)
+
+
+def test_a_new_ledger_that_another_is_just_writing_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses at once, without waiting, to turn a database to its write-ahead log in that moment."""
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE elsewhere (number INTEGER)")
+    other.execute("BEGIN IMMEDIATE")
+    ended = threading.Timer(0.5, other.execute, ["COMMIT"])
+    ended.start()
+    open_ledger("", tmp_path)
+    ended.join()
+    other.close()
 
 
 chroma = pytest.mark.skipif(

@@ -319,7 +319,8 @@ def _value(sort: str, text: str, before: str, after: str) -> Atom:
             group = "peer"
     elif group == "address" and _OF_ANOTHER.search(before):
         group = "peer"
-    pattern = _VALUES[sort]
+    # A host that looks like a number is one of many whose names do not.
+    pattern = _VALUES["HOST" if group == "host" else sort]
     if sort in ("NUM", "HEX") and _DIGEST_BEFORE.search(before):
         pattern = _VALUES["WORD"]
     elif sort in ("NUM", "HEX"):

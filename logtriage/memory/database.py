@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +74,16 @@ def _limit_waiting(dialect: Dialect, record: object, arguments: object, options:
 
 def _make_durable(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions are begun below, not by the driver's guess
-    connection.execute("PRAGMA journal_mode=WAL")
+    given_up = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError:
+            # SQLite does not wait for its lock here: a new database that two open at once is refused to one.
+            if time.monotonic() > given_up:
+                raise
+            time.sleep(0.05)
     connection.execute("PRAGMA synchronous=FULL")
 
 
