@@ -56,24 +56,23 @@ def estimate_offsets(sightings: Sequence[Sighting], reference: str) -> list[Cloc
         return []
     offsets = {reference: 0.0}
     found: list[ClockOffset] = []
-    left = set(times) - {reference}
-    while left:
-        shared, file, base = max(
-            (len(times[file].keys() & times[base].keys()), file, base) for file in left for base in offsets
-        )
+    # Of each file that is left: how many keys it shares with the joined file that shares most, and which that is.
+    nearest = {file: (0, "") for file in times if file != reference}
+    joined = reference
+    while nearest:
+        for file, best in nearest.items():
+            nearest[file] = max(best, (len(times[file].keys() & times[joined].keys()), joined))
+        joined = max(nearest, key=lambda file: (nearest[file][0], file))
+        shared, base = nearest.pop(joined)
         if not shared:
             break
-        left.discard(file)
-        differences = _differences(times[file], times[base])
-        if not differences:
-            continue
-        step, reason = _offset(differences)
-        offsets[file] = offsets[base] + step
-        if reason and offsets[file]:
+        step, reason = _offset(_differences(times[joined], times[base]))
+        offsets[joined] = offsets[base] + step
+        if reason and offsets[joined]:
             through = "" if base == reference else f", through {base}"
-            found.append(ClockOffset(file, offsets[file], reason + through))
-        elif offsets[file]:
-            found.append(ClockOffset(file, offsets[file], f"the clock of {base}"))
+            found.append(ClockOffset(joined, offsets[joined], reason + through))
+        elif offsets[joined]:
+            found.append(ClockOffset(joined, offsets[joined], f"the clock of {base}"))
     return sorted(found, key=lambda offset: offset.file)
 
 
