@@ -56,7 +56,7 @@ def estimate_offsets(sightings: Sequence[Sighting], reference: str) -> list[Cloc
         return []
     offsets = {reference: 0.0}
     found: list[ClockOffset] = []
-    # Of each file that is left: how many keys it shares with the joined file that shares most, and which that is.
+    # Of each file that is left: most keys that it shares with a joined file, and which that is.
     nearest = {file: (0, "") for file in times if file != reference}
     joined = reference
     while nearest:
