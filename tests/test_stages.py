@@ -42,6 +42,14 @@ def told(*texts: str, ranks: int = 2) -> tuple[StageOut | None, Lost | None]:
             "iterating",
             35,
         ),
+        (
+            steps(30)
+            + f"{clock(61)} INFO Saving the checkpoint (or staging if async is enabled).\n"
+            + f"{clock(63)} INFO Finished saving the checkpoint (or staging if async is enabled) in 2 s.\n",
+            OOM,
+            "iterating",
+            30,
+        ),
     ],
 )
 def test_the_stage_is_the_one_whose_line_came_last(
@@ -59,6 +67,14 @@ def test_the_stage_is_the_one_whose_line_came_last(
 def test_where_it_was_raised_says_more_than_the_line_before(function: str, stage: str) -> None:
     at, _ = told(steps(30), steps(30) + traceback(FULL, function))
     assert at is not None and at.name == stage
+
+
+def test_who_asks_for_samples_is_not_saving_whatever_it_said_before() -> None:
+    saving = f"{clock(61)} INFO Saving the checkpoint (or staging if async is enabled).\n"
+    module = "/site-packages/torch/utils/data/dataloader.py"
+    raised = traceback("zlib.error: Error -3 while decompressing data", "__next__", module)
+    at, _ = told(steps(30), steps(30) + saving + raised)
+    assert at is not None and at.name == "iterating"
 
 
 def test_other_ranks_tell_the_stage_of_a_rank_that_tells_none() -> None:

@@ -85,12 +85,15 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
         return line.time + offsets[line.file].seconds
 
     first_step = {trace.file: min(point.line.number for point in trace.points) for trace in progress.traces}
+    saved = {(each.line.file, each.line.number) for each in scene.marked(Mark.CHECKPOINT)}
     for sign in (*scene.progress, *scene.context):
         mark, line = sign.rule.marks, sign.line
         stage = _STAGES.get(mark) if mark is not None else None
         if mark is Mark.RESUMED:
             has_stepped = line.number > first_step.get(line.file, line.number)
             stage = Stage.ITERATING if has_stepped else Stage.START_UP
+        if mark is Mark.SAVING and (line.file, line.number) in saved:
+            continue  # `finished saving …`
         known = found.get((line.file, line.number))
         if stage is not None and (known is None or known.stage is Stage.ITERATING):
             found[line.file, line.number] = Turn(stage, line, sign.rank, axis(line))
@@ -145,6 +148,7 @@ _FRAMES = (
         ),
     ),
 )
+_LOADERS = regex(r"torch/utils/data/|webdataset/|streaming/base/|/dataloader\.py$")
 _COMPILERS = regex(r"torch/_inductor/|triton/compiler/|utils/cpp_extension\.py|/jit/compil")
 # What a failure's own words say of the stage.
 _WORDS = (
@@ -211,7 +215,8 @@ def _stage_of_frames(raised: Raised) -> Stage | None:
         for stage, names in _FRAMES:
             if names.search(frame.function):
                 return stage
-    return None
+    # No function tells, but who asks for the next samples is about to use them.
+    return Stage.ITERATING if any(_LOADERS.search(frame.path) for frame in raised.frames) else None
 
 
 def _own_turn(course: Course, line: Line, rank: int | None) -> Turn | None:
