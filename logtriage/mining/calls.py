@@ -218,7 +218,7 @@ def _suspects(
 
 
 def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase) -> dict[int, list[int]]:
-    """Of the lines of these kinds those that a pattern may match, by code.
+    """Of the lines of these kinds those that a rule matches, or may match, by code.
 
     They are asked one by one, for of lines that are searched together a few are missed (see
     `PatternDatabase`); only so many that this would take long are searched so all the same.

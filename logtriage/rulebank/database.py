@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.cache import cache_folder, keep, kept
-from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.blur import blur
 from logtriage.rulebank.rule import Role, Rule
-from logtriage.rulebank.wider import wider
+from logtriage.rulebank.wider import blurred_pattern, wider
 
 # Whose text makes expressions of rules: with another version of them, kept databases are not used.
 _MAKERS = ("blur.py", "database.py", "wider.py")
@@ -111,15 +111,23 @@ class PatternDatabase:
         return missed
 
     def may_match(self, line: bytes) -> bool:
-        """Whether a pattern may match a line, or a part of it between carriage returns."""
-        import hyperscan
+        """Whether a rule matches a line, or a part of it between carriage returns; of a blur, whether it may.
 
-        try:
-            for part in line.split(b"\r"):
-                self.compiled.scan(part, match_event_handler=_ended)
-        except hyperscan.ScanTerminated:
-            return True
+        Patterns that Hyperscan names are asked once more in full: a keyword of a long one is soon met.
+        """
+
+        def note(pattern: int, start: int, stop: int, flags: int, named: set[int]) -> None:
+            named.add(pattern)
+
+        for part in line.split(b"\r"):
+            named: set[int] = set()
+            self.compiled.scan(part, match_event_handler=note, context=named)
+            if any(self._full(self._rules[index].pattern).search(part) for index in named):
+                return True
         return False
+
+    def _full(self, pattern: str) -> Any:
+        return pattern_of(blurred_pattern(pattern) if self._on_blurs else pattern)
 
     def ends(self, data: bytes, most: int) -> tuple[list[int], bool]:
         """Offsets behind what may be matches, in any order, with repeats; at most about `most` of them.
@@ -144,10 +152,6 @@ class PatternDatabase:
 def is_loud(rule: Rule) -> bool:
     """Whether each line counts that this rule matches; of the others the first and last are enough."""
     return rule.role in (Role.CAUSE, Role.SYMPTOM)
-
-
-def _ended(pattern: int, start: int, stop: int, flags: int, context: object) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)

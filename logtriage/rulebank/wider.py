@@ -7,6 +7,7 @@ between gaps the one that says most is therefore enough: whoever matches it may 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -52,6 +53,12 @@ def wider(rule: Rule, *, on_blurs: bool = False, by_keywords: bool = False) -> s
         tokens = blurred(tokens)
     flags = tokens.pop(0) if tokens and re.fullmatch(r"\(\?[a-zA-Z-]+\)", tokens[0]) else ""
     return flags + "|".join(map(_narrowest, _branches(tokens)))
+
+
+@functools.cache
+def blurred_pattern(pattern: str) -> str:
+    """A pattern that matches the blur of every line that `pattern` matches."""
+    return "".join(blurred(_TOKEN.findall(pattern)))
 
 
 def _branches(tokens: Sequence[str]) -> list[list[str]]:
