@@ -168,6 +168,7 @@ _WORDS = (
         ),
     ),
 )
+_IS_OVER = regex(r"(?i)\b(?:finished|completed|successfully|done)\b")
 _OF_LOADING = ("checkpoint.",)
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
 _NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
@@ -194,6 +195,8 @@ def moment(
     iteration = _iteration(course, line, time)
     if raised is not None and (stage := _stage_of_frames(raised)) is not None:
         return Moment(stage, raised.at, "by where it was raised", iteration)
+    if introduction is not None and _IS_OVER.search(introduction.message[:600]):
+        introduction = None
     for said in (line, introduction):
         for stage, words in _WORDS:
             if said is not None and words.search(said.message[:600]):
