@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class Lines:
     data: bytes
     starts: Any  # lists, or arrays for a large piece
     codes: Any
-    kinds: Mapping[int, Kind]
+    kinds: dict[int, Kind]
     rare: Sequence[int] = ()
 
     def __len__(self) -> int:
@@ -127,9 +127,18 @@ def alike(codes: Any) -> list[Any]:
     return np.split(ordered, np.flatnonzero(np.diff(codes[ordered])) + 1)
 
 
-def lines_of(data: bytes) -> Lines:
-    """The lines of a piece that begins at a line's start; a last line without its end is one too."""
-    return _by_hand(data) if len(data) < ARROW_PAYS else _in_bulk(data)
+def lines_of(data: bytes, *, compiled: bool = False) -> Lines:
+    """The lines of a piece that begins at a line's start; a last line without its end is one too.
+
+    `compiled` is for much data: see `tally`.
+    """
+    if len(data) < ARROW_PAYS:
+        return _by_hand(data)
+    if compiled:
+        from logtriage.mining.tally import tally
+
+        return _of_tally(data, *tally(data))
+    return _of_tally(data, *_in_bulk(data))
 
 
 def _by_hand(data: bytes) -> Lines:
@@ -145,8 +154,8 @@ def _by_hand(data: bytes) -> Lines:
     return Lines(data, starts, codes, kinds)
 
 
-def _in_bulk(data: bytes) -> Lines:
-    """As `_by_hand`: Arrow tells the lines of its one large string apart, where they lie."""
+def _in_bulk(data: bytes) -> tuple[Any, Any, Any, Any, Any]:
+    """As `tally`: Arrow tells the lines of its one large string apart, where they lie."""
     import numpy as np
     import pyarrow as pa
 
@@ -165,17 +174,22 @@ def _in_bulk(data: bytes) -> Lines:
     first, last = np.empty((2, count), dtype=np.int64)
     last[entries] = order  # of equal entries the last assignment stays
     first[entries[::-1]] = order[::-1]
-    counts = np.bincount(entries, minlength=count)
-    chosen, rare = np.arange(count), first[:0]
-    if count > MOST_KINDS:
+    return starts, first[entries], first, last, np.bincount(entries, minlength=count)
+
+
+def _of_tally(data: bytes, starts: Any, codes: Any, first: Any, last: Any, counts: Any) -> Lines:
+    import numpy as np
+
+    chosen, rare = np.arange(len(first)), first[:0]
+    if len(first) > MOST_KINDS:
         by_count = np.lexsort((first, -counts))
         chosen, rare = np.sort(by_count[:MOST_KINDS]), first[by_count[MOST_KINDS:]]
-    # Made of a buffer, since `pa.array` would load pandas too.
-    places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
-    known = encoded.dictionary.take(places).to_pylist()
-    told = zip(known, first[chosen].tolist(), last[chosen].tolist(), counts[chosen].tolist(), strict=True)
-    kinds = {start: Kind(each[:-1], start, stop, number) for each, start, stop, number in told}
-    return Lines(data, starts, first[entries], kinds, rare.tolist())
+    lines = Lines(data, starts, codes, {}, rare.tolist())
+    told = zip(first[chosen].tolist(), last[chosen].tolist(), counts[chosen].tolist(), strict=True)
+    lines.kinds.update(
+        (start, Kind(blur(lines.line(start)), start, stop, number)) for start, stop, number in told
+    )
+    return lines
 
 
 def shape_of(blur: bytes) -> bytes:

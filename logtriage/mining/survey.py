@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import threading
@@ -19,6 +20,7 @@ PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it s
 # (root, sources, parts of them, extra rule files) → what was found in each part, as it comes.
 Elsewhere = Callable[[Path, Sequence[Source], Sequence[Part], Sequence[Path]], Iterator[tuple[Part, Scanned]]]
 DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
+COMPILED_BYTES = 800 << 20  # below this, loading Numba does
 
 
 def survey(
@@ -45,7 +47,8 @@ def survey(
     enough = enough or threading.Event()
     is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
     patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else None
-    joined = Joined(Scanner(matcher, patterns), sources, parts)
+    compiled = total >= COMPILED_BYTES and importlib.util.find_spec("numba") is not None
+    joined = Joined(Scanner(matcher, patterns, compiled=compiled), sources, parts)
     if is_shared and elsewhere is not None:
         for part, scanned in elsewhere(root, sources, [*itertools.chain.from_iterable(parts)], rules):
             joined.add(part, scanned)
@@ -54,9 +57,13 @@ def survey(
     elif is_shared:
         if patterns is not None:  # compiled once, here: the processes load what is kept
             patterns.compile()
+        if compiled:  # and what is loaded here they have from their start
+            from logtriage.mining.tally import tally
+
+            tally(b"")
         from logtriage.mining.processes import in_processes
 
-        in_processes(count, root, sources, parts, rules, told, enough, joined)
+        in_processes(count, root, sources, parts, rules, told, enough, joined, compiled=compiled)
     else:
         if patterns is not None:
             reuse_memory()

@@ -1,0 +1,79 @@
+"""Lines are told apart alike by hand, by Arrow and by the compiled tally."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logtriage.mining import kinds
+from logtriage.mining.kinds import Lines, lines_of
+from logtriage.mining.tally import tally
+from logtriage.rulebank.blur import blur
+
+pytestmark = pytest.mark.usefixtures("all_ways_for_small_data")
+
+
+@pytest.fixture(scope="module")
+def all_ways_for_small_data() -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kinds, "ARROW_PAYS", 1)
+        yield
+
+
+def told(lines: Lines) -> object:
+    return np.asarray(lines.starts).tolist(), np.asarray(lines.codes).tolist(), lines.kinds, list(lines.rare)
+
+
+def by_hand(data: bytes) -> object:
+    lines = kinds._by_hand(data)
+    return told(lines)
+
+
+# The borders of what is blurred, of what fits into eight bytes, and bytes beyond ASCII.
+SIGNS = st.sampled_from([bytes([code]) for code in b"\n\n0/9:`afg@AFG{ \x00\x7f\x80\xb0\xe6\xff"])
+DATA = st.one_of(
+    st.binary(min_size=1, max_size=400),
+    st.lists(SIGNS, min_size=1, max_size=200).map(b"".join),
+    st.lists(
+        st.sampled_from([b"step 1 of 9", b"step 12 of 9", b"rank 3: deadbeef", b"", b"ok", b"x" * 8]),
+        min_size=1,
+    )
+    .map(b"\n".join)
+    .filter(bool),
+)
+
+
+@given(DATA)
+@settings(max_examples=300, deadline=None)
+def test_three_ways_find_the_same(data: bytes) -> None:
+    assert told(lines_of(data)) == told(lines_of(data, compiled=True)) == by_hand(data)
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ")), min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_lines_have_one_code_if_and_only_if_they_have_one_blur(lines: list[bytes]) -> None:
+    codes = tally(b"\n".join(lines) + b"\n")[1].tolist()
+    blurs = [blur(line) for line in lines]
+    assert codes == [blurs.index(each) for each in blurs]
+
+
+def test_more_lines_and_kinds_than_guessed_are_told_apart() -> None:
+    short = b"\n".join(b"x" * (number % 3) for number in range(300_000)) + b"\n"
+    assert told(lines_of(short)) == told(lines_of(short, compiled=True))
+    letters = "ghijklmnopqrstuvwxyz"
+    words = ("".join(letters[number // 20**place % 20] for place in range(4)) for number in range(160_000))
+    diverse = "\n".join(words).encode() + b"\n"
+    found = lines_of(diverse, compiled=True)
+    assert told(lines_of(diverse)) == told(found)
+    assert len(found.kinds) == kinds.MOST_KINDS and len(found.kinds) + len(found.rare) == 160_000
+
+
+def test_without_a_folder_to_keep_it_the_loop_is_compiled_all_the_same() -> None:
+    code = "from logtriage.mining.tally import tally; assert len(tally(b'x\\ny\\nx')[2]) == 2"
+    places = {"XDG_CACHE_HOME": "/proc/none", "NUMBA_CACHE_DIR": "/proc/none", "HOME": "/proc/none"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=places)
