@@ -9,8 +9,10 @@ the next such line. Where an exception was raised says more than what was logged
 from __future__ import annotations
 
 import bisect
+import math
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from logtriage.localize.progress import Progress, StepPoint, usual_interval
@@ -62,6 +64,17 @@ class Course:
     dated: list[Turn]
     steps: list[tuple[float, StepPoint]]  # all dated ones, in the order of time
     interval: float  # the usual time between steps in seconds, 0 where it is not known
+    saves_beside: bool  # whether it goes on with its steps while it saves, as asynchronous checkpoints let it
+
+    def without_saving(self) -> Course:
+        return replace(
+            self,
+            by_file={
+                file: [each for each in turns if each.stage is not Stage.SAVING]
+                for file, turns in self.by_file.items()
+            },
+            dated=[each for each in self.dated if each.stage is not Stage.SAVING],
+        )
 
 
 _STAGES = {
@@ -110,15 +123,39 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
         for point in trace.points
         if (when := axis(point.line)) is not None
     ]
+    steps.sort(key=lambda step: step[0])
+    dated = sorted(
+        (turn for turn in found.values() if turn.time is not None), key=lambda turn: turn.time or 0.0
+    )
+    interval = usual_interval(progress.traces)
+    ended = sorted(when for each in progress.checkpoints if (when := axis(each.line)) is not None)
     return Course(
         progress=progress,
         by_file=dict(by_file),
-        dated=sorted(
-            (turn for turn in found.values() if turn.time is not None), key=lambda turn: turn.time or 0.0
-        ),
-        steps=sorted(steps, key=lambda step: step[0]),
-        interval=usual_interval(progress.traces),
+        dated=dated,
+        steps=steps,
+        interval=interval,
+        saves_beside=_saves_beside(dated, ended, [when for when, _ in steps], interval),
     )
+
+
+def _saves_beside(
+    dated: Sequence[Turn], ended: Sequence[float], stepped: Sequence[float], interval: float
+) -> bool:
+    """Whether steps were reported in the midst of most saves that were seen whole.
+
+    A save begins with the first line that says so after the last one's end. The step that is saved may be
+    reported within half of an interval after that; of a job that waits for its saves no other is.
+    """
+    begun = [turn.time for turn in dated if turn.stage is Stage.SAVING and turn.time is not None]
+    last, found = -math.inf, []
+    for end in ended:
+        at = bisect.bisect_right(begun, last)
+        if at < len(begun) and begun[at] < end:
+            middle = bisect.bisect_left(stepped, begun[at] + interval / 2)
+            found.append(middle < len(stepped) and stepped[middle] < end)
+        last = end
+    return interval > 0 and sum(found) * 2 > len(found)
 
 
 # Functions in whose frames an exception shows in which stage it was raised; the innermost that tells decides.
@@ -170,6 +207,7 @@ _WORDS = (
 )
 _IS_OVER = regex(r"(?i)\b(?:finished|completed|successfully|done)\b")
 _OF_LOADING = ("checkpoint.",)
+_OF_STORING = ("host.disk_full", "storage.")
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
 _NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
 RECENT_INTERVALS = 3.0
@@ -190,6 +228,8 @@ def moment(
 
     `introduction` is what its writer said right before, such as that a save failed above the traceback of it.
     """
+    if course.saves_beside and not failure_type.startswith(_OF_STORING):
+        course = course.without_saving()
     own = _own_turn(course, line, rank)
     common = _turn_at(course, time)
     iteration = _iteration(course, line, time)
