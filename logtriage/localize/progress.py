@@ -112,13 +112,15 @@ class Progress:
         told = [(point.line.time or 0.0, point.step) for point in points if not _is_bar(point)]
         if not bars or not told:
             return self
+        # What was told where bars were not read says nothing of their count.
         ahead = sorted(
             step - bars[at - 1][1]
             for time, step in told
-            if (at := bisect.bisect_right(bars, (time, 1 << 62)))
+            if 0 < (at := bisect.bisect_right(bars, (time, 1 << 62)))
+            and bars[min(at, len(bars) - 1)][1] - bars[at - 1][1] <= AGREEING_STEPS
         )
         middle = ahead[len(ahead) // 8 : len(ahead) - len(ahead) // 8]
-        agree = len(ahead) >= 3 and middle[-1] - middle[0] <= AGREEING_STEPS
+        agree = len(ahead) >= LEAST_TOLD and middle[-1] - middle[0] <= AGREEING_STEPS
         by = ahead[len(ahead) // 2] if agree else None
 
         def counted(point: StepPoint) -> StepPoint | None:
@@ -155,6 +157,7 @@ class Progress:
 
 
 AGREEING_STEPS = 3  # by which a bar's count and the lines' may drift apart
+LEAST_TOLD = 2  # lines beside bars that agree on what the bars count
 
 
 def _is_bar(point: StepPoint) -> bool:
