@@ -62,7 +62,7 @@ def _with_steps_at(
     sources: Sequence[Source],
     extents: Sequence[Extent],
 ) -> Findings:
-    """With the steps about a time, read from the file whose steps span most."""
+    """With the steps about a time, read from the file that reports most of them."""
     told = findings.progress.with_one_count().traces
     stamps = [point.line.time for trace in told for point in trace.points if point.line.time is not None]
     before = max((at for at in stamps if at <= time), default=None)
@@ -71,7 +71,7 @@ def _with_steps_at(
     if after is None or (before is not None and after - before <= NEAR_INTERVALS * max(usual, 1.0)):
         return findings
     progress = findings.progress
-    file = min(told, key=_sparseness).file
+    file = min(progress.traces, key=_sparseness).file
     begin, end = 0, 1 << 62
     for _ in range(ROUNDS):
         reading = read_between(file, begin, end, root, sources, extents)
@@ -90,11 +90,14 @@ def _with_steps_at(
     return replace(findings, progress=progress)
 
 
-def _sparseness(trace: Trace) -> tuple[float, int]:
-    """How many steps lie between two that it reports, and the less of the job it spans the more."""
+def _sparseness(trace: Trace) -> tuple[float, int, int]:
+    """How many steps lie between two that it reports; where that is not plain, the fewer the sparser.
+
+    Then the less of the job it spans the sparser.
+    """
     steps = [point.step for point in trace.points]
     gaps = [later - earlier for earlier, later in pairwise(steps) if later > earlier]
-    return (median(gaps) if len(gaps) > 2 else math.inf, steps[0] - steps[-1])
+    return (median(gaps) if len(gaps) > 2 else math.inf, -len(steps), steps[0] - steps[-1])
 
 
 def _rise(

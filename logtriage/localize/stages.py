@@ -207,6 +207,7 @@ _WORDS = (
 )
 _IS_OVER = regex(r"(?i)\b(?:finished|completed|successfully|done)\b")
 _OF_LOADING = ("checkpoint.",)
+_OF_STEPS = ("slow.", "numerics.")
 _OF_STORING = ("host.disk_full", "storage.")
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
 _NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
@@ -228,7 +229,8 @@ def moment(
 
     `introduction` is what its writer said right before, such as that a save failed above the traceback of it.
     """
-    if course.saves_beside and not failure_type.startswith(_OF_STORING):
+    beside = course.saves_beside or failure_type.startswith(_OF_STEPS)
+    if beside and not failure_type.startswith(_OF_STORING):
         course = course.without_saving()
     own = _own_turn(course, line, rank)
     common = _turn_at(course, time)
