@@ -104,7 +104,7 @@ def is_seekable(root: Path, source: Source) -> bool:
 
 
 def _is_seekable(place: Path | tuple[Archive, Member]) -> bool:
-    head = _first(_chunks(place, 0), 4096)
+    head = _first(_chunks(place, 0, 4096), 4096)
     plain = compression_of(head) is None and wide_encoding(head) is None
     return plain and not (isinstance(place, tuple) and place[1].offset < 0)
 
@@ -155,7 +155,8 @@ def read_ranges(root: Path, source: Source, ranges: Sequence[tuple[int, int]]) -
     if _is_seekable(place):
         for which in order:
             start, end = ranges[which]
-            parts[which] = _first(_chunks(place, max(0, start)), max(0, end - max(0, start)))
+            size = max(0, end - max(0, start))
+            parts[which] = _first(_chunks(place, max(0, start), size), size)
         return parts
     wanted: list[list[bytes]] = [[] for _ in ranges]
     last = max(end for _, end in ranges)
@@ -222,7 +223,8 @@ def _unopened(error: Exception) -> StreamFault:
     return StreamFault(f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
-def _chunks(place: Path | tuple[Archive, Member], start: int) -> Iterator[bytes]:
+def _chunks(place: Path | tuple[Archive, Member], start: int, each: int = CHUNK) -> Iterator[bytes]:
+    """The stored bytes from `start` on, of a file so many at a time."""
     if isinstance(place, tuple):
         archive, member = place
         yield from archive.chunks(member, start)
@@ -231,7 +233,7 @@ def _chunks(place: Path | tuple[Archive, Member], start: int) -> Iterator[bytes]
         with place.open("rb", buffering=0) as file:
             if start:
                 file.seek(start)
-            while data := file.read(CHUNK):
+            while data := file.read(min(each, CHUNK)):
                 yield data
     except OSError as error:
         raise _unopened(error) from error

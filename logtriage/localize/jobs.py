@@ -113,6 +113,6 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for line in (*reading.lines[:200], *reading.lines[-200:]):
             text = line.text[:400]
             lower = text.lower()
-            if "job" in lower or "step" in lower or "slurm" in lower:
+            if "job" in lower or "slurm" in lower or ("step" in lower and ("id" in lower or "***" in lower)):
                 known.update(_OWN_NUMBER.findall(text))
     return OtherJobs(frozenset(named), frozenset(named & known), pods, files, nodes)
