@@ -286,6 +286,7 @@ _MEETING = regex(
     r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method)"
     r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
 )
+_MEETS = regex(r"(?i)endpoint|addr|method")  # the rarest word of each, soon looked for
 
 
 def _meeting_rows(scene: Scene) -> set[str]:
@@ -296,6 +297,7 @@ def _meeting_rows(scene: Scene) -> set[str]:
         for reading in scene.readings
         if reading.source.role in JOB_ROLES
         for line in reading.lines[:MEETING_LINES]
+        if _MEETS.search(line.text[:400])
         if (found := _MEETING.search(line.text[:400])) is not None
     )
     return {re.sub(r"\d+$", "", host) for host in told if host in stems}
