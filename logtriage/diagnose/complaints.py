@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from logtriage.localize.candidates import Candidate
 from logtriage.regex import regex
@@ -52,6 +52,19 @@ def lost_peer(members: Sequence[Candidate]) -> str | None:
         row = {_NUMBERS.sub("#", host) for host in complaining}
         return peer if len(complaining) > 1 and row == {_NUMBERS.sub("#", peer)} else None
     return peer if all(_ADDRESS.match(host) for host in complaining) else None
+
+
+_CANNOT_REACH = ("torch.store.connect_timeout", "torch.store.connect_failed", "torch.store.name")
+
+
+def cut_off(members: Sequence[Candidate], hosts: Set[str]) -> str | None:
+    """The one host of several that cannot reach where all meet: the others got there, and wait or were ended.
+
+    Who waits for clients is the one that is not reached.
+    """
+    trying = {each.host for each in members if each.rule is not None and each.rule.id in _CANNOT_REACH}
+    others = hosts - trying
+    return trying.pop() if len(trying) == 1 and len(others) > 1 else None
 
 
 def fails_otherwise(members: Sequence[Candidate]) -> str | None:

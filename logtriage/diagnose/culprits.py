@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from logtriage.diagnose.complaints import accused, fails_otherwise, lost_peer
+from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, lost_peer
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
@@ -38,6 +38,10 @@ def blame(
     if root.failure_type in VICTIMS_SPEAK:
         if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
             return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
+        if root.failure_type == "network.rendezvous":
+            where = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
+            if (lone := cut_off(members, where)) is not None:
+                return Culprits(hosts=(lone,)), f"{lone} alone cannot reach where all others met"
         lost = lost_peer(members)
         told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
         return Culprits(hosts=(lost,) if lost else ()), told

@@ -11,6 +11,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.collectives import accused
+from logtriage.localize.exits import describe
 from logtriage.localize.findings import MACHINE_ROLES, Findings
 from logtriage.model import Culprits, Evidence, Line
 from logtriage.regex import regex
@@ -142,6 +143,9 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         cited.insert(1, Evidence(above, "the code that raised it"))
     if (below := _introduced(lead, findings)) is not None and below not in [each.line for each in cited]:
         cited.insert(1, Evidence(below, "what it introduces"))
+    for end in findings.exits:
+        if end.beside is not None and any(end.line == each.line for each in chosen):
+            cited.append(Evidence(end.beside, f"ended with {describe(end.code)}"))
     if again:
         cited.insert(1, Evidence(again[0].line, f"the same in attempt {again[0].attempt}", told(again[0])))
     return tuple(cited)

@@ -187,8 +187,15 @@ def _ended_for_its_launcher(findings: Findings, silent: Sequence[int]) -> Decisi
 def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
     """A process that ended by itself (no SIGTERM from the launcher) and left no word of its own."""
     speaking = {each.rank for each in findings.candidates if each.rule is not None and each.rank is not None}
+    heard = {  # hosts that gave a reason, whichever of their ranks wrote it
+        each.host
+        for each in findings.candidates
+        if each.rule is not None and each.rank is None and each.role is Role.CAUSE and not each.recovered
+    }
     for exit_ in findings.exits:
         rank = exit_.rank
+        if exit_.host is not None and exit_.host in heard:
+            continue
         if exit_.failure_type or exit_.code in (0, -15) or exit_.code < 0 or rank is None:
             continue
         if rank in speaking or (silent and rank not in silent) or findings.topology.size < 2:

@@ -58,6 +58,9 @@ _SKYPILOT = regex(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 # `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+# `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
+_BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+_NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
 _WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
 _RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
@@ -112,6 +115,9 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
             elif position == 0 and "[worker:" in text[:120] and (match := _WORKER.match(text)):
                 head.host = match[1]
                 end = match.end()
+            elif position == 0 and "|" in text[:90] and (match := _BARRED.match(text)):
+                head.host = None if _NO_PLACE.match(match[1]) else match[1]
+                end = match.end()
             elif columns.host_labels:
                 colon = text.find(":", position, position + 100)
                 if colon > position and text[position:colon] in columns.host_labels:
@@ -146,7 +152,7 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             head.host = match[1]
             return match.end()
         if match := _PLACE.match(text, position):
-            head.host = match[1]
+            head.host = None if match[1].startswith("container_") else match[1]  # YARN's say no host
             return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])

@@ -26,7 +26,7 @@ _LOCATION = regex(r"[\w./<>-]{1,200}:\d+\] ?")
 _RAY_END = regex(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
 _TF_END = regex(r":? ([IWEF]) (?=\S{1,200}:\d+\])")
 # Determined's trial logs: `[time] container [rank=3] || …`; its master's lines have spaces before the bars.
-_DETERMINED = regex(r"\]? {1,12}(?:[0-9a-f]{8} (?:\[rank=(\d{1,6})\] )?)? {0,12}\|\|(?= )")
+_DETERMINED = regex(r"\]? {1,12}(?:[0-9a-f-]{6,36} )?(?:\[rank=(\d{1,6})\] )? {0,12}\|\|(?= )")
 _NEMO = regex(r"\[NeMo ([IWEDC]) (?=\d)")
 _SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
 _PROGRAM_PID = regex(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
@@ -129,7 +129,7 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
     if " NCCL " in text and (match := NCCL.match(text, end + 2 if text[end : end + 2] == "] " else end + 1)):
         read_nccl(text, match, head)
         return match.end()
-    if "||" in text[end : end + 48] and (match := _DETERMINED.match(text, end)):
+    if "||" in text[end : end + 72] and (match := _DETERMINED.match(text, end)):
         head.rank = int(match[1]) if match[1] else head.rank
         end = match.end()
     if match := _TF_END.match(text, end):

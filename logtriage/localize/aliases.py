@@ -10,7 +10,7 @@ from itertools import pairwise
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
-from logtriage.localize.rosters import is_host
+from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
 from logtriage.model import JOB_ROLES, SourceRole
@@ -68,10 +68,46 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             address := ".".join(words.groups())
         ) in of_files | said:
             named.setdefault(address, name)
+    for host, name in _numbered_machines(scene, of_files, said).items():
+        named.setdefault(host, name)
     for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene)).items():
         if host not in of_files:
             named.setdefault(host, name)
     return {host: name for host, name in named.items() if name not in named}
+
+
+# What launchers of TPU pods put before a line, `10.164.0.14 [2] `; and a host that says which node it is.
+_COUNTED_LABEL = regex(
+    rf"(?<![\w.])({HOST_WORD}) \[(?:(?:worker|task|replica|node|host)[ :=-]?)?(\d{{1,5}})\] "
+)
+_SAYS_NUMBER = regex(r"\b(?i:node|machine|host)[-_ ]?rank[ =:]{1,2}(\d{1,5})\b")
+_NAMED_BY_NUMBER = regex(r"(?i)(?:.*[-_.])?(?:worker|w|node|host|machine|vm|task|tpu)[-_]?(\d{1,5})$")
+_LABEL_WIDTH = 200
+
+
+def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict[str, str]:
+    """Hosts that files call by their number in the job, by the names that the job's lines have for them.
+
+    `worker2-dmesg.txt` is of 10.164.0.14 where the job's lines begin with `10.164.0.14 [2]`.
+    """
+    numbers: dict[int, set[str]] = defaultdict(set)
+    for reading in scene.readings:
+        if reading.source.role not in JOB_ROLES:
+            continue
+        for line in reading.lines:
+            text = line.text[:_LABEL_WIDTH]
+            counted = _COUNTED_LABEL.search(text) if " [" in text and "] " in text else None
+            if counted is not None and is_host(counted[1]):
+                numbers[int(counted[2])].add(counted[1])
+            elif line.host is not None and "ank" in text and (own := _SAYS_NUMBER.search(text)) is not None:
+                numbers[int(own[1])].add(line.host)
+    known = {number: next(iter(hosts)) for number, hosts in numbers.items() if len(hosts) == 1}
+    if len(known) < max(2, len(numbers)) or len(set(known.values())) < len(known):
+        return {}
+    rows = {host: int(found[1]) for host in of_files - said if (found := _NAMED_BY_NUMBER.match(host))}
+    if len(set(rows.values())) < len(rows) or set(known.values()) & set(rows):
+        return {}
+    return {host: known[number] for host, number in rows.items() if number in known}
 
 
 _NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$")  # who gathered the logs counted them so

@@ -65,13 +65,16 @@ def gather_candidates(
         named = sign.hit.capture("rank") if service and topology.has_tasks else None
         rank = (int(named) if named and re.fullmatch(r"\d{1,6}", named) else None) if service else task
         rank = raised_by[sign.line.file].get(sign.line.number, rank)
-        if rank is None and (spoken := _SPEAKER.search(sign.text[:400])) is not None:
-            rank = int(next(filter(None, spoken.groups())))
+        spoken = _SPEAKER.search(sign.text[:400])
+        spoken_rank = int(next(filter(None, spoken.groups()))) if spoken is not None else None
+        if rank is None:
+            rank = spoken_rank
         by = introduced[sign.line.file].get(sign.line.number)
         if by is not None and sign.raised is None and sign.line.number - by.number > INTRODUCED_LINES:
             by = None
         if by is not None and (rank is None or by.host is not None):
-            rank = by.rank  # what a driver repeats stands behind whoever wrote before it
+            # What a driver repeats stands behind whoever wrote before it; its own words may name the rank.
+            rank = by.rank if by.rank is not None else spoken_rank
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
         if by is not None and by.host is not None:
             host = topology.host_of_address.get(by.host, by.host)
@@ -317,6 +320,8 @@ def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, _Introd
             current = _Introduction(int(found["rank"] or found["world"] or found["device"]), line.number)
         elif current is not None and line.number - current.number < 200:
             ranks[line.number] = current
+            if text.startswith("  ") and line.number == current.number + 1:  # frames: the end is near
+                current = current._replace(number=line.number)
     return ranks
 
 

@@ -27,6 +27,7 @@ class Exit:
     pid: int | None = None
     claimed_root: bool = False  # the launcher named it the first observed failure (often a victim)
     with_its_step: bool = False  # Slurm ended it after it had cancelled the job or the step
+    beside: Line | None = None  # says the same of that process, in a number
 
     @property
     def signal(self) -> int | None:
@@ -199,17 +200,17 @@ def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
             code = _signed(text.split()[0] if text.split() else None)
             if code is not None:
                 rank, local = _two_numbers(entry.get("rank", ("", line))[0])
-                if (told := entry.get("traceback")) is not None and told[0].startswith("Signal "):
-                    line = told[1]  # says in words what the code says
                 pid = re.search(r"pid:\s*(\d+)", text)
+                said = told[1] if (told := entry.get("traceback")) and told[0].startswith("Signal ") else None
                 yield Exit(
-                    line=line,
+                    line=said or line,  # says in words what the code says
                     code=code,
                     rank=rank,
                     local_rank=local,
                     host=entry["host"][0].strip() or None if "host" in entry else None,
                     pid=int(pid[1]) if pid else None,
                     claimed_root=in_root,
+                    beside=line if said is not None else None,
                 )
 
     for line in lines:

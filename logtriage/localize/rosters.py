@@ -189,7 +189,7 @@ def _introduced(message: str) -> Iterator[tuple[int, str]]:
 _NO_HOST = regex(
     r"(?i)^(?:rank|r|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default"
     r"|localhost)"
-    r"[-_.:]?\d*$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"
+    r"[-_.:]?\d*$|^container_[\d_]+$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"
 )
 
 

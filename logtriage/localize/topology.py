@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names, tabled_hosts
+from logtriage.localize.containers import Containers, placed_containers
 from logtriage.localize.exits import Exit
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
+from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
@@ -53,6 +55,8 @@ class Topology:
     host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
     node_of_pod: dict[str, str]
     rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
+    containers: Containers
+    offsets: NodeOffsets
 
     @property
     def size(self) -> int:
@@ -63,6 +67,8 @@ class Topology:
         """The global rank that wrote a line; `named` is what the message says of its writer."""
         if line.file in self.rank_of_file:
             return self.rank_of_file[line.file]
+        if (rank := self.offsets.rank(line, self.host_of_file.get(line.file))) is not None:
+            return rank
         if line.rank is not None and line.rank != self.number_of_file.get(line.file):
             return line.rank
         if (tag := _MPI_TAG.search(line.text[:80])) is not None:
@@ -97,6 +103,8 @@ class Topology:
             return labelled
         if line.file in self.host_of_file:
             return self.host_of_file[line.file]
+        if (under := self.containers.host(line)) is not None:
+            return under
         if line.file in self.headings_of_file and (above := self.headings_of_file[line.file].host(line)):
             return above
         return self.host_of_rank.get(rank) if rank is not None else None
@@ -128,7 +136,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         else HostLabels()
         for each in scene.readings
     }
-    pods = gather_pods(scene.readings)
+    pods, containers = gather_pods(scene.readings), placed_containers(scene.readings)
     aliases, file_labels = other_names(scene, exits, pods), labelled_hosts(scene)
     roster = gather_roster(scene)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
@@ -140,6 +148,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
     rank_of_file = ranks_of_files(scene, exits)
+    offsets = node_offsets(scene, exits)
     for reading in scene.readings:
         source = reading.source
         if source.role is SourceRole.ENVIRONMENT:
@@ -173,7 +182,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 ranks.add(int(worker[3]))
                 pids.setdefault((worker[1], int(worker[2])), int(worker[3]))
                 votes[int(worker[3])][worker[1]] += 3
-            rank = whole_file if whole_file is not None else line.rank
+            rank = whole_file if whole_file is not None else offsets.rank(line, source.host)
+            rank = rank if rank is not None else line.rank
             if rank is not None and rank == belied.get(source.file):
                 rank = None
             if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
@@ -186,6 +196,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             # mpirun gathers the output of all hosts in a file of its own host
             gathered = line.host == source.host and _MPI_TAG.search(line.text[:80]) is not None
             labelled = line.host or by_label[source.file].host(line) or file_labels.get(source.file)
+            labelled = labelled or containers.host(line)
             if labelled and not gathered:
                 votes[rank][labelled] += 1
             elif introduced[rank] < 40:
@@ -204,6 +215,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             votes[exit_.rank][exit_.host] += 3
         if exit_.pid is not None:
             pids.setdefault((exit_.host, exit_.pid), exit_.rank)
+    for host, there in offsets.ranks_of_host.items():
+        ranks.update(there)
+        for rank in there:
+            votes[rank][host] += 2
     mapped = mapped_hosts(scene)
     for rank, host in mapped.items():
         ranks.add(rank)
@@ -278,6 +293,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
+        containers=containers,
+        offsets=offsets,
     )
 
 

@@ -73,10 +73,13 @@ def _alternates(numbers: Sequence[int]) -> bool:
     return sum(one != other for one, other in pairwise(numbers)) >= 2 * len(counts)
 
 
+# Behind a pod's name, kail, kubetail and stern print that of its container; kail its namespace before it.
 _HOST_LABEL = regex(
-    rf"[\[(<]?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}}))?"
-    r"(?:[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| \|(?= )|(?= ))"
+    rf"[\[(<]?(?:[a-z][\w-]{{0,62}}/)?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}}))?"
+    r"(?:\[[a-z][\w.-]{0,62}\]| (?:› )?[a-z][\w-]{0,62}(?=\]))?"
+    r"(?:[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| {0,20}\|(?= )| ›(?= )|(?= ))"
 )
+_CONTAINER = regex(r" (?:› )?([a-z][\w-]{0,62}) ")
 # Labels that say both: `cn-3 | rank 9 |`, `(cn-3, rank 9)`, and `rank9@cn-3:`, `[R9|cn-3]`.
 _NUMBER = r"[Rr](?:ank)?[ _=:-]?(?P<rank>\d{1,6})"
 _PAIRED = (
@@ -85,11 +88,12 @@ _PAIRED = (
 )
 
 
-# `[node=cn-3]`, where a label says itself that it names a machine; others may stand before it.
+# `[node=cn-3]`, `[pod w-0-3]`, where a label says itself that it names a machine; others may stand before it.
 _KEYED = regex(
     r"(?:(?:\[[^\[\]]{1,60}\]|[\w.:-]{1,40}) ){0,3}"
-    r"\[(?:agent|host(?:name)?|node(?:name)?|instance|machine)[=:] ?"
-    r"(?P<host>[A-Za-z0-9][\w.-]{0,100})\](?=[ :])"
+    r"[\[{(](?:agent|host(?:name)?|node(?:name)?|instance|machine|pod(?:_?name)?|replica|vm)"
+    r"(?:[=:] ?\"?|[ /](?=[\w.-]{0,60}[-.]\w))"
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,100})\"?(?: [\w.-]{1,60}|, ?[\w=\".-]{1,60}){0,3}[\])}](?=[ :])"
 )
 
 
@@ -122,7 +126,7 @@ class HostLabels:
         return self.form.match(line.message[:200]) if self.hosts and line.host is None else None
 
 
-_WORKER_BEHIND = regex(r" \[(?:worker|task|replica|node|host)[ :=-]?(\d{1,5})\]")
+_WORKER_BEHIND = regex(r" \[(?:(?:worker|task|replica|node|host)[ :=-]?)?(\d{1,5})\]")
 
 
 def _are_numbered(labels: Sequence[re.Match[str]]) -> bool:
@@ -142,6 +146,12 @@ def constant_label(lines: Sequence[Line]) -> str | None:
     if len(labels) * 2 <= len(texts) or len(hosts) != 1:
         return None
     return host if is_host(host := hosts.pop()) else None
+
+
+def _are_of_pods(labels: Sequence[re.Match[str]]) -> bool:
+    """Whether all labels stand in brackets, or before the same container's name."""
+    behind = {found[1] if (found := _CONTAINER.match(each.string, each.end())) else None for each in labels}
+    return all(each[0][0] in "[(<" for each in labels) or (len(behind) == 1 and None not in behind)
 
 
 _RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
@@ -172,7 +182,8 @@ def host_labels(lines: Sequence[Line]) -> HostLabels:
     in_turn = in_turn or any(_RANK_BEHIND.match(label.string, label.end()) for label in labels)
     in_turn = in_turn or _are_numbered(labels)
     set_off = sum(label[0].endswith((":", "|")) for label in labels)
-    in_turn = in_turn or set_off == sum(bool(text.strip()) for text in messages)
+    spoken = sum(bool(text.strip()) for text in messages)
+    in_turn = in_turn or set_off == spoken or (len(labels) == spoken and _are_of_pods(labels))
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
         return HostLabels()
     numbered = {(label[1], int(label[2])) for label in labels if label[2]}
