@@ -126,6 +126,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
         return True
     if _broke_off(effect, cause):
         return False
+    if _cleared_away(cause, effect):
+        return False
     if cause.failure_type in effect.stated and effect.sureness >= cause.sureness:
         return False  # a rule of the effect's says that it is the other way round
     if effect.failure_type not in cause.explains and not any(
@@ -165,6 +167,27 @@ def _broke_off(cause: Group, effect: Group) -> bool:
         return False
     began, followed = cause.first_time, effect.first_time
     return began is not None and followed is not None and began <= followed + SLACK_SECONDS
+
+
+_WAITED = ("collective.timeout", "network.rendezvous")
+
+
+def _cleared_away(cause: Group, effect: Group) -> bool:
+    """Whether processes were ended only when others had waited for their whole time-out.
+
+    A launcher tells of an end at once: what stands below the time-outs in the same file is how it cleared away.
+    """
+    if cause.failure_type != "process.killed" or effect.failure_type not in _WAITED:
+        return False
+    last: dict[str, int] = {}
+    for each in effect.causes:
+        last[each.line.file] = max(last.get(each.line.file, 0), each.line.number)
+    return all(
+        each.line.file in last
+        and each.line.number > last[each.line.file]
+        and not (each.time is not None and effect.first_time is not None and each.time < effect.first_time)
+        for each in cause.causes
+    )
 
 
 @dataclass(frozen=True, slots=True)
