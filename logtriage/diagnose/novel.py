@@ -54,7 +54,7 @@ def novelty(
         return Novelty()
     if decision.failure_type == "none.running" and usual is None:
         return Novelty()  # what begins in the middle of a run need not be bad
-    windows = _windows(findings, decision, sources, everywhere=usual is not None)
+    windows = _windows(findings, decision, sources, summaries, everywhere=usual is not None)
     kinds = late_kinds(sources, summaries, windows, usual or ())
     if len(decision.culprits.hosts) == 1 and decision.failure_type.startswith(OF_A_MACHINE):
         host = decision.culprits.hosts[0]
@@ -65,7 +65,12 @@ def novelty(
 
 
 def _windows(
-    findings: Findings, decision: Decision, sources: Sequence[Source], *, everywhere: bool
+    findings: Findings,
+    decision: Decision,
+    sources: Sequence[Source],
+    summaries: Sequence[Summary],
+    *,
+    everywhere: bool,
 ) -> dict[str, list[tuple[int, int]]]:
     if everywhere and decision.failure_type in ("unknown", "none.running"):
         return {source.file: [(1, 1 << 62)] for source in sources}
@@ -74,7 +79,8 @@ def _windows(
         return {}
     writers = {source.file for source in sources if source.rank in decision.culprits.ranks} | {line.file}
     progress = findings.progress.with_one_count()
-    windows = failing_windows(findings.scene.readings, progress, began, writers)
+    kept = {source.file: summary for source, summary in zip(sources, summaries, strict=True)}
+    windows = failing_windows(findings.scene.readings, kept, progress, began, writers)
     if decision.failure_type == "hang.silent":  # what others write on while the ranks are silent is no sign
         stepped = {trace.file for trace in findings.progress.traces}
         of_ranks = {source.file for source in sources if source.rank is not None}

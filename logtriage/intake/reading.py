@@ -11,7 +11,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,11 +44,15 @@ Block = tuple[tuple[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The closely read lines of one file, in order; `whole` is False where gaps were left."""
+    """The closely read lines of one file, in order; `whole` is False where gaps were left.
+
+    `layout` reads further lines of it.
+    """
 
     source: Source
     lines: tuple[Line, ...]
     whole: bool
+    layout: Layout = field(default_factory=Layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def read_closely(
         for source, blocks in zip(sources, taken, strict=True)
     ]
     return [
-        Reading(source, _read(source, layout, blocks), extent.weight <= whole_limit)
+        Reading(source, _read(source, layout, blocks), extent.weight <= whole_limit, layout)
         for source, extent, blocks, layout in zip(sources, extents, taken, completed(layouts), strict=True)
     ]
 
@@ -99,8 +103,9 @@ def read_windows(root: Path, source: Source, extent: Extent, size: int) -> Readi
     windows += [(at, min(at + size, extent.bytes), line, at) for line, at in extent.places]
     blocks = _taken(root, source, _disjoint(windows))
     year = _year(root, [source], [extent])
-    layout = learn_layout(source, [block for _, block in blocks], year=year, most_lines=LEAST_LINES)
-    return Reading(source, _read(source, completed([layout])[0], blocks), False)
+    learned = learn_layout(source, [block for _, block in blocks], year=year, most_lines=LEAST_LINES)
+    (layout,) = completed([learned])
+    return Reading(source, _read(source, layout, blocks), False, layout)
 
 
 def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from logtriage.intake.lines import LineReader
 from logtriage.intake.reading import Reading
 from logtriage.intake.streams import Piece, StreamFault, blocks_between, is_seekable, newlines, pieces
 from logtriage.localize.progress import Progress
@@ -21,7 +22,7 @@ from logtriage.mining.summary import Key, Place, Summary
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 
 LEAST_STEPS = 10  # a healthy part with fewer steps is no history, whether all of them were read …
-LEAST_READ = 4  # … or so many of one counter: of large files the first and last are
+LEAST_READ = 4  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
@@ -53,7 +54,11 @@ def late_kinds(
 
 
 def failing_windows(
-    readings: Sequence[Reading], progress: Progress, began: float, writers: Collection[str]
+    readings: Sequence[Reading],
+    summaries: Mapping[str, Summary],
+    progress: Progress,
+    began: float,
+    writers: Collection[str],
 ) -> dict[str, list[Window]]:
     """Where the failure lies, by file: behind the last step of all, and of `writers` (files) around `began`.
 
@@ -66,7 +71,7 @@ def failing_windows(
         if point.line.time is not None
     )
     before = [each for each in made if each[0] <= began]
-    if not before or (len({step for _, step in made}) < LEAST_STEPS and not _is_long(progress)):
+    if not before or not _is_long({step for _, step in made}):
         return {}
     since = _first_told(before)
     until = next((time for time, step in made if time > began and step > before[-1][1]), None)
@@ -77,17 +82,38 @@ def failing_windows(
         if reading.source.file in writers and until is not None:
             inside = [line.number for line in _dated(reading) if since <= _at(line) <= until]
             spans += [(min(inside), max(inside))] if inside else []
-        if behind := [line.number for line in _dated(reading) if _at(line) >= ended]:
-            spans.append((min(behind), 1 << 62))
+        if (behind := _behind(reading, summaries.get(reading.source.file), ended)) is not None:
+            spans.append((behind, 1 << 62))
         if spans:
             windows[reading.source.file] = spans
     return windows
 
 
-def _is_long(progress: Progress) -> bool:
-    """Whether one counter went on for long, though few of its steps were read."""
-    counted = [{point.step for point in trace.points} for trace in progress.traces]
-    return any(len(steps) >= LEAST_READ and max(steps) - min(steps) >= LEAST_STEPS for steps in counted)
+def _behind(reading: Reading, summary: Summary | None, ended: float) -> int | None:
+    """The number of the first line of a file that was written after a time; None where none is known.
+
+    Where that lies in a gap of the reading, the first line of each kind in it tells, which the pass kept.
+    """
+    lines = reading.lines
+    at = min(
+        (at for at, line in enumerate(lines) if line.time is not None and line.time >= ended), default=None
+    )
+    if at is None:
+        return None
+    number, before = lines[at].number, lines[at - 1].number if at else 0
+    if summary is not None and number - before > 1:
+        reader = LineReader(reading.source, reading.layout)
+        for place, sample in sorted((each.first, each.sample) for each in summary.keys.values()):
+            if before < place[0] < number:
+                time = reader.read(sample, *place).time
+                if time is not None and time >= ended:
+                    return place[0]
+    return number
+
+
+def _is_long(steps: Collection[int]) -> bool:
+    """Whether the job went on for long, though few of its steps were read."""
+    return len(steps) >= LEAST_STEPS or (len(steps) >= LEAST_READ and max(steps) - min(steps) >= LEAST_STEPS)
 
 
 def _first_told(made: Sequence[tuple[float, int]]) -> float:
