@@ -20,7 +20,7 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.localize.closer import with_onset
 from logtriage.localize.findings import Findings, find
-from logtriage.localize.places import odd_captures, places
+from logtriage.localize.places import odd_captures, places, shares
 from logtriage.localize.scene import build_scene
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
@@ -276,7 +276,10 @@ def localise(
     """Close reading and localisation of what the pass found."""
     by_id = {rule.id: rule for rule in bank.rules}
     odd = odd_captures(passed.summaries)
-    extents = [Extent(each.bytes, each.lines, places(each, by_id, odd)) for each in passed.summaries]
+    extents = [
+        Extent(each.bytes, each.lines, places(each, by_id, odd), share)
+        for each, share in zip(passed.summaries, shares(passed.summaries, by_id), strict=True)
+    ]
     readings = read_closely(inventory.root, inventory.sources, extents)
     return find(build_scene(readings, matcher), bank, deposits)
 

@@ -29,6 +29,7 @@ from logtriage.report.document import (
     Checkpoint,
     ClockOffsetOut,
     CulpritsOut,
+    Indication,
     Job,
     Mining,
     Symptom,
@@ -107,7 +108,7 @@ def compose(
         job=job,
         verdict=body,
         symptoms=_symptoms(decision),
-        indications=indicated[:MOST_INDICATIONS],
+        indications=_most_telling(indicated),
         indications_total=len(indicated),
         timeline=timeline(findings, decision),
         attempts=attempts(findings, bank),
@@ -199,6 +200,17 @@ def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
         if saved
         else None,
     )
+
+
+_ROLES = ("cause", "symptom", "context")
+
+
+def _most_telling(indicated: Sequence[Indication]) -> tuple[Indication, ...]:
+    """As many as a document holds, causes before what followed, in order of files and lines."""
+    if len(indicated) <= MOST_INDICATIONS:
+        return tuple(indicated)
+    chosen = sorted(indicated, key=lambda each: _ROLES.index(each.role))[:MOST_INDICATIONS]
+    return tuple(sorted(chosen, key=lambda each: (each.file, each.line)))
 
 
 def _symptoms(decision: Decision) -> tuple[Symptom, ...]:

@@ -30,7 +30,7 @@ SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's li
 JOB_LINES = 5_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 32  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
-WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among the files, but for each file …
+WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these, but for each share …
 LEAST_WINDOWS = 12 << 10  # … at least this
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
@@ -57,11 +57,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the pass knows of a file: its decompressed size, its line ends, and places worth reading."""
+    """What the pass knows of a file: its decompressed size, its line ends, and places worth reading.
+
+    Of the windows of all large files it gets `share` times as much as one with a single share.
+    """
 
     bytes: int
     lines: int
     places: tuple[tuple[int, int], ...]  # (line, offset), most telling first
+    share: int = 1
 
     @property
     def weight(self) -> int:
@@ -77,9 +81,10 @@ def read_closely(
         year = _year(root, sources, extents)
     small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
     whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
-    budget = max(LEAST_WINDOWS, WINDOWS_BYTES // max(1, len(sources)))
+    shares = sum(extent.share for extent in extents if extent.weight > whole_limit)
+    budget = max(LEAST_WINDOWS, WINDOWS_BYTES // max(1, shares))
     taken = [
-        _blocks(root, source, extent, whole_limit, budget)
+        _blocks(root, source, extent, whole_limit, budget * extent.share)
         for source, extent in zip(sources, extents, strict=True)
     ]
     layouts = [

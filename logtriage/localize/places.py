@@ -6,10 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from logtriage.mining.summary import Summary
-from logtriage.rulebank.rule import Role, Rule, Strength
+from logtriage.rulebank.rule import Mark, Role, Rule, Strength
 
 COMMON = 16  # hits of a rule that captured the same …
 RARE = 16  # … and so many times fewer that captured something else
+
+FEW = 16  # a cause that so many times fewer files state than there are is odd
+ODD_SHARE = 4  # how much closer a file that states one is read …
+REPORTER_SHARE = 8  # … and the one that reports most steps, for all ranks
 
 Odd = tuple[str, tuple[str, str]]  # a rule's id, and the name and the value of what it captured
 
@@ -54,3 +58,23 @@ def places(
         ranked += [(weight + position // 8, line, offset) for position, (line, offset) in enumerate(kept)]
     ranked.sort()
     return tuple((line, offset) for _, line, offset in ranked)
+
+
+def shares(summaries: Sequence[Summary], by_id: dict[str, Rule]) -> list[int]:
+    """How much closer than the others each file is read, in a job of so many that most are read little."""
+    steps: list[int] = []
+    stating: dict[str, set[int]] = defaultdict(set)
+    for index, summary in enumerate(summaries):
+        stepped = 0
+        for (rule_id, _), sightings in summary.hits.items():
+            rule = by_id[rule_id]
+            if rule.marks is Mark.STEP:
+                stepped += sightings.count
+            elif rule.role is Role.CAUSE and rule.strength is not Strength.HINT:
+                stating[rule_id].add(index)
+        steps.append(stepped)
+    odd = {index for files in stating.values() if len(files) * FEW <= len(summaries) for index in files}
+    found = [ODD_SHARE if index in odd else 1 for index in range(len(summaries))]
+    if any(steps):
+        found[steps.index(max(steps))] = REPORTER_SHARE
+    return found

@@ -20,6 +20,7 @@ from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
 from logtriage.mining.summary import Key, Place, Summary
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
+from logtriage.regex import regex
 
 LEAST_STEPS = 10  # a healthy part with fewer steps is no history, whether all of them were read …
 LEAST_READ = 4  # … or only so many: of large files the first and last are
@@ -29,6 +30,8 @@ REPORTED_SECONDS = 30.0  # within which all ranks report a step
 START_SHARE = 0.1  # of a file's lines: what stands only there belongs to its start-up
 PIECE_BYTES = 8 << 20
 MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, together
+
+_LABEL = regex(rb"\W*[\w.-]*[\]:>|]+\s*$")  # an empty line of a labelled writer
 
 Window = tuple[int, int]  # numbers of the first and last line
 
@@ -46,7 +49,7 @@ def late_kinds(
         spans = windows.get(source.file, ())
         for key, count in summary.keys.items():
             if any(first <= count.first[0] and count.last[0] <= last for first, last in spans):
-                if source.role in JOB_ROLES and len(key) >= SHAPE_LEAST:
+                if source.role in JOB_ROLES and len(key) >= SHAPE_LEAST and not _LABEL.match(count.sample):
                     found.add(key)
             else:
                 elsewhere.add(key)
