@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, judged, traceback
+from scenes import bank_read_once, judged, steps, traceback
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,3 +77,90 @@ def test_a_pods_name_before_each_line(tmp_path: Path, label: str) -> None:
     text += behind(label.format(pod="bert-w-0-1"), TYPE_ERROR)
     body = judged(tmp_path, {"pods.log": text}).verdict
     assert (body.failure_type, body.culprits.hosts) == ("code.type", ("bert-w-0-1",))
+
+
+LIMIT = {
+    "describe": "Name:         {pod}\nNamespace:    ml\nNode:         {node}/10.8.0.1\nStatus:       Failed\n"
+    "Containers:\n  main:\n    State:          Terminated\n      Reason:       {reason}\n"
+    "      Exit Code:    {code}\n    Restart Count:  0\n\n",
+    "yaml": "- apiVersion: v1\n  kind: Pod\n  metadata:\n    labels:\n      app: t\n    name: {pod}\n"
+    "    namespace: ml\n  spec:\n    containers:\n    - name: main\n    nodeName: {node}\n  status:\n"
+    "    containerStatuses:\n    - name: main\n      state:\n        terminated:\n"
+    "          exitCode: {code}\n          reason: {reason}\n",
+    "json": '        {{\n            "kind": "Pod",\n            "metadata": {{\n'
+    '                "name": "{pod}",\n                "namespace": "ml"\n            }},\n'
+    '            "spec": {{\n                "nodeName": "{node}"\n            }},\n'
+    '            "status": {{\n'
+    '                        "terminated": {{\n                            "exitCode": {code},\n'
+    '                            "reason": "{reason}"\n                        }}\n'
+    "            }}\n        }},\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LIMIT)
+def test_pods_described_one_below_the_other(tmp_path: Path, form: str) -> None:
+    heads = {"yaml": "apiVersion: v1\nitems:\n", "json": '{\n    "apiVersion": "v1",\n    "items": [\n'}
+    pods = heads.get(form, "")
+    for at in range(3):
+        reason, code = ("OOMKilled", 137) if at == 1 else ("Error", 1)
+        pods += LIMIT[form].format(pod=f"sft-worker-{at}", node=f"pool-{at}", reason=reason, code=code)
+    pods += {"yaml": "kind: List\n", "json": '    ],\n    "kind": "List"\n}\n'}.get(form, "")
+    files = {f"sft-worker-{at}.log": steps(20) for at in range(3)}
+    body = judged(tmp_path, {**files, f"pods.{form}": pods}).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("host.out_of_memory", ("sft-worker-1",))
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (
+            "[INFO] [Torch] Saving /x/global_step40/bf16_zero_pp_rank_13_mp_rank_00_optim_states.pt...",
+            "OSError: [Errno 28] No space left on device",
+        ),
+        ("INFO start", "OSError: [Errno 5] Input/output error: '/x/iter_0000040/__13_0.distcp'"),
+        ("INFO reading", "OSError: [Errno 116] Stale file handle: '/x/checkpoint-40/rng_state_13.pth'"),
+        ("INFO Saving checkpoint to /x/ep0-ba40-rank13.pt", "OSError: [Errno 122] Disk quota exceeded"),
+    ],
+)
+def test_the_file_of_one_rank_names_its_writer(tmp_path: Path, said: str, error: str) -> None:
+    text = behind("cn4: ", "\n".join(f"step {n} loss 2.1" for n in range(1, 30)))
+    text += behind("cn5: ", said + "\n" + traceback(error))
+    body = judged(tmp_path, {"job.log": text}).verdict
+    assert (body.culprits.ranks, body.culprits.hosts) == ((13,), ("cn5",))
+
+
+def test_a_shard_of_model_parallel_ranks_names_nobody(tmp_path: Path) -> None:
+    error = "OSError: [Errno 5] Input/output error: '/x/zero_pp_rank_1_mp_rank_03_optim_states.pt'"
+    assert judged(tmp_path, {"job.log": steps(20) + traceback(error)}).verdict.culprits.ranks == ()
+
+
+TORCHELASTIC = (
+    "[default] Rendezvous complete for workers. Result:\n  restart_count=0\n  group_rank={node}\n"
+    "  group_world_size=3\n  local_ranks=[0, 1, 2, 3]\n  global_ranks=[{ranks}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        TORCHELASTIC,
+        "+ torchrun --nnodes=3 --nproc_per_node=4 --node_rank={node} --master_addr=a1 train.py\n",
+        "+ accelerate launch --num_processes 12 --num_machines 3 --machine_rank {node} train.py\n",
+        "cmd: python -m torch.distributed.run --nproc-per-node 4 --node-rank {node} train.py\n",
+    ],
+)
+@pytest.mark.parametrize("in_one_file", [True, False])
+def test_a_local_rank_counts_from_its_nodes_first(tmp_path: Path, told: str, in_one_file: bool) -> None:
+    files: dict[str, str] = {}
+    for node in range(3):
+        text = told.format(node=node, ranks=", ".join(str(4 * node + n) for n in range(4)))
+        text += "".join(f"[default{n}]:step {s} loss 2.0\n" for s in range(6) for n in range(4))
+        if node == 1 and not in_one_file:
+            text += behind("[default2]:", TYPE_ERROR)
+        name = "job.log" if in_one_file else f"output-m{7 + 4 * node}.log"
+        files[name] = files.get(name, "") + (behind(f"gb-{7 + 4 * node}: ", text) if in_one_file else text)
+    if in_one_file:
+        files["job.log"] += behind("gb-11: [default2]:", TYPE_ERROR)
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.type", (6,))
+    assert not in_one_file or body.culprits.hosts == ("gb-11",)

@@ -39,8 +39,8 @@ def blame(
         if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
             return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
         if root.failure_type == "network.rendezvous":
-            where = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
-            if (lone := cut_off(members, where)) is not None:
+            seen = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
+            if (lone := cut_off(members, seen)) is not None:
                 return Culprits(hosts=(lone,)), f"{lone} alone cannot reach where all others met"
         lost = lost_peer(members)
         told = f"all who complain lost {lost}" if lost else "those who complain are the victims"

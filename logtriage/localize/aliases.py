@@ -116,8 +116,7 @@ _DRAWN_END = regex(r"-[a-z0-9]{4,5}$")
 
 def _pods_of_files(pods: Pods, of_files: set[str]) -> dict[str, str]:
     """Pods whose logs are called after them without the end that Kubernetes draws: w-0-x7k2p by w-0."""
-    names = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
-    return {pod: base for pod in names if (base := _DRAWN_END.sub("", pod)) != pod and base in of_files}
+    return {pod: base for pod in pods.names if (base := _DRAWN_END.sub("", pod)) != pod and base in of_files}
 
 
 _IN_RAY = regex(

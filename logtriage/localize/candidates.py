@@ -14,6 +14,7 @@ from logtriage.localize.exits import Exit, describe
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
+from logtriage.localize.shard_files import rank_of_shard
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line, Record, SourceRole
 from logtriage.regex import regex
@@ -96,6 +97,10 @@ def gather_candidates(
             is_limit = sign.rule.failure_type == "host.out_of_memory"  # the pod's own limit, not its node's
             host = (pods.pod(sign.line) if is_limit else None) or pods.host(sign.line)
             host = topology.host_named.get(host, host) if host else None
+        if rank is None and sign.source.role in JOB_ROLES:
+            shard = rank_of_shard(sign, scene)
+            rank = shard if topology.world_size is None or (shard or 0) < topology.world_size else None
+            host = topology.host_of_rank.get(rank) if host is None and rank is not None else host
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
             rank = topology.rank_of_pod.get(pod)
         if rank is None and host is not None and sign.source.role in JOB_ROLES:

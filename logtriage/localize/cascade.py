@@ -175,7 +175,8 @@ _WAITED = ("collective.timeout", "network.rendezvous")
 def _cleared_away(cause: Group, effect: Group) -> bool:
     """Whether processes were ended only when others had waited for their whole time-out.
 
-    A launcher tells of an end at once: what stands below the time-outs in the same file is how it cleared away.
+    A launcher tells of an end at once: what stands below the time-outs in the same
+    file is how it cleared away.
     """
     if cause.failure_type != "process.killed" or effect.failure_type not in _WAITED:
         return False

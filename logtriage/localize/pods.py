@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,17 +25,21 @@ _NODE_COLUMN = regex(r"\bNODE(?= |$)")
 _PLACED = regex(r"\bpod[/=](?P<pod>[\w.-]{2,253})[ ,](?:\w+=\S{1,80} ){0,4}node=(?P<node>[\w.-]{2,253})")
 
 
+# Of a file: numbers of lines, going up, and the name that holds from there on.
+Sections = list[tuple[int, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Nodes by pod, and of a `kubectl describe` file the pod that it describes.
+    """Nodes by pod, and of a `kubectl describe` file the pods that it describes, one below the other.
 
     What a row of `kubectl get pods -o wide` says of its pod (OOMKilled, Error) is the pod's, not its node's.
     """
 
     node_of_pod: dict[str, str]
     node_of_row: dict[str, str]
-    node_of_file: dict[str, str]
-    pod_of_file: dict[str, str]
+    nodes_described: dict[str, Sections]
+    pods_described: dict[str, Sections]
     files: frozenset[str]
     events_of_file: Mapping[str, EventObjects] = field(default_factory=dict)
     overcome: frozenset[tuple[str, int]] = frozenset()  # file and number of events that ended nothing
@@ -46,7 +51,13 @@ class Pods:
         found = _POD.search(line.text[:2000])
         if found is not None:
             return found["pod"] or found["row"]
-        return self._of_event(line, "Pod") or self.pod_of_file.get(line.file)
+        return self._of_event(line, "Pod") or _section(self.pods_described, line)
+
+    @property
+    def names(self) -> set[str]:
+        """The pods that are named as such."""
+        described = (name for sections in self.pods_described.values() for _, name in sections)
+        return {*self.node_of_pod, *self.node_of_row, *described}
 
     def node(self, line: Line) -> str | None:
         """The node that a line of kubectl's output speaks of itself."""
@@ -55,7 +66,7 @@ class Pods:
         found = _OF_NODE.search(line.text[:2000])
         if found is not None:
             return found["node"]
-        return self._of_event(line, "Node") or self.node_of_file.get(line.file)
+        return self._of_event(line, "Node") or _section(self.nodes_described, line)
 
     def host(self, line: Line) -> str | None:
         """The node of the pod that a line speaks of, or the pod where it is not told; or a node itself."""
@@ -71,11 +82,24 @@ class Pods:
         return events.named(line, kind) if events is not None else None
 
 
+def _section(described: Mapping[str, Sections], line: Line) -> str | None:
+    """The name of the description that a line stands in, or of the first one."""
+    if not (sections := described.get(line.file)):
+        return None
+    return sections[max(0, bisect_right(sections, line.number, key=lambda each: each[0]) - 1)][1]
+
+
+# `kubectl get pods -o yaml` or `json`: the name of a pod stands among its metadata, and has no other indent.
+_METADATA = regex(r"^(?P<indent>\s*)(?:- )?\"?metadata\"?: ?\{?\s*$")
+_META_NAME = regex(r"^(?P<indent>\s+)\"?name\"?: \"?(?P<pod>[a-z0-9][\w.-]{1,253})\"?,?\s*$")
+_NODE_NAME = regex(r"^\s+\"?nodeName\"?: \"?(?P<node>[\w.-]{2,253})\"?,?\s*$")
+
+
 def gather_pods(readings: Sequence[Reading]) -> Pods:
     nodes: dict[str, str] = {}
     rows: dict[str, str] = {}
-    described: dict[str, str] = {}
-    nodes_described: dict[str, str] = {}
+    described: dict[str, Sections] = defaultdict(list)
+    nodes_described: dict[str, Sections] = defaultdict(list)
     for reading in readings:
         if reading.source.role is not SourceRole.WORKER:  # a controller's log
             for line in reading.lines:
@@ -84,6 +108,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
         current: str | None = None
+        meta = -1  # the indent of `metadata:`, as long as its name is looked for
         place, width = 0, 0
         column: int | None = None  # of `kubectl get pods -o wide`: where the name of the node stands
         for line in reading.lines:
@@ -100,18 +125,23 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
                 nodes.setdefault(found["pod"], found["node"])
             elif found := _NAME.match(text):
                 current = found["pod"]
-                described.setdefault(reading.source.file, current)
+                described[reading.source.file].append((line.number, current))
             elif current is not None and _ROLES.match(text):
-                nodes_described.setdefault(reading.source.file, current)
-            elif current is not None and (found := _NODE.match(text)):
+                nodes_described[reading.source.file].append((line.number, current))
+            elif current is not None and ((found := _NODE.match(text)) or (found := _NODE_NAME.match(text))):
                 nodes.setdefault(current, found["node"])
+            elif found := _METADATA.match(text):
+                meta = len(found["indent"])
+            elif meta >= 0 and (found := _META_NAME.match(text)) and len(found["indent"]) <= meta + 4:
+                current, meta = found["pod"], -1
+                described[reading.source.file].append((line.number, current))
     files = {each.source.file for each in readings if each.source.role is SourceRole.KUBERNETES}
     events = {
         each.source.file: objects
         for each in readings
         if each.source.file in files and (objects := event_objects(each.lines)).numbers
     }
-    pods = Pods(nodes, rows, nodes_described, described, frozenset(files), events)
+    pods = Pods(nodes, rows, dict(nodes_described), dict(described), frozenset(files), events)
     return replace(pods, overcome=_overcome(readings, pods))
 
 

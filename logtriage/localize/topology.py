@@ -144,7 +144,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     hosts: Counter[str] = Counter()
     pids: dict[tuple[str | None, int], int] = {}
     introduced: Counter[int] = Counter()
-    named_hosts: set[str] = {*pods.node_of_pod, *pods.node_of_row, *pods.pod_of_file.values()}
+    named_hosts: set[str] = pods.names
     named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
     rank_of_file = ranks_of_files(scene, exits)
@@ -215,9 +215,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             votes[exit_.rank][exit_.host] += 3
         if exit_.pid is not None:
             pids.setdefault((exit_.host, exit_.pid), exit_.rank)
-    for host, there in offsets.ranks_of_host.items():
-        ranks.update(there)
-        for rank in there:
+    for host, of_node in offsets.ranks_of_host.items():
+        ranks.update(of_node)
+        for rank in of_node:
             votes[rank][host] += 2
     mapped = mapped_hosts(scene)
     for rank, host in mapped.items():
@@ -252,7 +252,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     for file, host in host_of_file.items():  # ft_tg09.out of a host that its launcher calls tg09
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
-    pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.pod_of_file.values() if re.search(r"-\d+$", pod)}
+    pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.names if re.search(r"-\d+$", pod)}
     pod_rows |= _meeting_rows(scene)
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in JOB_ROLES:

@@ -49,7 +49,7 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
 
 _SAID = regex(
     r"(?:^|[\s-])\[[Rr]ank[ _:=-]?(\d{1,6})\](?!:)"
-    r"|\b[Rr]ank[ =:]{1,2}(\d{1,6}),? (?:of|/|world(?:[ _]size)?)[ =:]{1,2}\d"
+    r"|\b[Rr]ank[ =:]{1,2}(\d{1,6}),? (?:(?:of|/|world(?:[ _]size)?)[ =:]{1,2}\d|(?:load|sav|writ|read)ing\b)"
 )
 
 
@@ -63,7 +63,8 @@ def said_ranks(lines: Sequence[Line]) -> dict[tuple[str | None, int], int]:
         if line.pid is not None and "ank" in line.message and (said := _SAID.search(line.message[:300])):
             told.setdefault((line.host, line.pid), set()).add(int(said[1] or said[2]))
     ranks = {process: next(iter(which)) for process, which in told.items() if len(which) == 1}
-    return ranks if len(set(ranks.values())) == len(ranks) > 1 else {}
+    # Of a lone process that says 0, each group of actors has one.
+    return ranks if len(set(ranks.values())) == len(ranks) and set(ranks.values()) - {0} else {}
 
 
 def _alternates(numbers: Sequence[int]) -> bool:
