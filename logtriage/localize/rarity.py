@@ -27,7 +27,7 @@ LEAST_READ = 4  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
-START_SHARE = 0.1  # of a file's lines: what stands only there belongs to its start-up
+START_SHARE = 0.1  # of a file's lines: a kind that stands only there belongs to its start-up
 PIECE_BYTES = 8 << 20
 MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, together
 
@@ -140,7 +140,7 @@ def lone_kinds(
     topology: Topology,
     host: str,
 ) -> frozenset[Key]:
-    """The kinds that only the processes of one host wrote, most of them, and not when they started.
+    """The kinds that only the processes of one host wrote, most of them, and not only when they started.
 
     Empty where too few hosts are seen to tell, or where another has many lines of its own, too: no odd node.
     A host whose output is one file is not judged where rank 0 is in it, which reports for all.
@@ -178,11 +178,11 @@ def lone_kinds(
 def _own_kinds(
     members: Sequence[tuple[Source, Summary]], hosts_of: Mapping[Key, set[str | None]]
 ) -> dict[Key, int]:
-    """Lines by kind: of kinds that no other host wrote, half of its files did, and not when they began."""
+    """Lines by kind: of kinds that no other host wrote, half of its files did, and not only at the start."""
     written: dict[Key, list[int]] = {}
     for _, summary in members:
         for key, count in summary.keys.items():
-            is_late = count.first[0] > START_SHARE * summary.lines
+            is_late = count.last[0] > START_SHARE * summary.lines
             if is_late and len(hosts_of[key]) == 1 and len(key) >= SHAPE_LEAST:
                 written.setdefault(key, []).append(count.count)
     return {key: sum(counts) for key, counts in written.items() if len(counts) * 2 >= len(members)}
