@@ -264,3 +264,36 @@ def test_of_two_ranks_the_one_for_which_the_other_waits(tmp_path: Path) -> None:
     assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (1,))
     even = {"a.jsonl": of(0, 1.8, 0.4), "b.jsonl": of(1, 3.6, 0.2)}
     assert judged(tmp_path / "b", even).verdict.failure_type == "none.running"
+
+
+def table(form: str, at: int, slow: int, now: bool) -> str:
+    """A row of the host (or rank) `at`: its own work, the wait for the others, the optimizer's time."""
+    own, wait = (6020.5, 20.1) if at == slow and now else (2711.0 + at, 3300.0 - at)
+    return form.format(at=at, host=f"mi-{at + 40}", own=own, wait=wait, first=4 * at, last=4 * at + 3)
+
+
+@pytest.mark.parametrize(
+    ("heading", "row"),
+    [
+        ("times per rank, forward-compute / reduce-wait / optimizer (ms):",
+         "   rank {at:3d} ({host}): {own} / {wait} / 9.1"),
+        ("rank | host | fwd_bwd | comm_wait | optimizer (ms)", " {at} | {host} | {own} | {wait} | 9.1"),
+        ("perf: per-host forward+backward over 50 steps (ms), before all-reduce",
+         "perf:   {host} ranks {first}-{last}   {own}   wait {wait}"),
+        ("host            compute_ms   wait_ms", "{host}           {own}       {wait}"),
+        ("mean step compute by node (ms):", "  {host}: {own}"),
+        ("node,compute (ms),wait (ms)", "{host},{own},{wait}"),
+    ],
+)  # fmt: skip
+def test_bare_values_are_named_by_the_heading_of_their_table(tmp_path: Path, heading: str, row: str) -> None:
+    def log(slow: int) -> str:
+        return "".join(
+            steps(5, first=5 * n, at=20.0 * n - 10)
+            + f"{clock(20.0 * n + 1)} INFO {heading}\n"
+            + "".join(f"{clock(20.0 * n + 1)} INFO {table(row, at, slow, n > 4)}\n" for at in range(6))
+            for n in range(1, 16)
+        )
+
+    body = judged(tmp_path / "slow", {"train.log": log(3)}).verdict
+    assert (body.failure_type, body.culprits.hosts) == ("slow.straggler", ("mi-43",))
+    assert judged(tmp_path / "even", {"train.log": log(99)}).verdict.failure_type == "none.running"

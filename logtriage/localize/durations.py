@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from logtriage.localize.duration_tables import cells, columns, is_heading
 from logtriage.localize.rosters import HOST_WORD, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
@@ -72,10 +73,12 @@ class Duration:
 
 
 # A row of a table names the rank that it is about, first of all.
+_LOGGER = regex(r"^[A-Za-z_][A-Za-z_.-]{0,40}: +")
 _ROW = regex(r"^\W{0,8}(?:\[[\w. -]{1,40}\]\s*)?[Rr](?:ank)?[ _=:#]{0,3}(?P<rank>\d{1,7})\b(?P<rest>.*)$")
+# Below a heading whose first column is the rank, a number alone names it.
+_NUMBER_ROW = regex(r"^[\s|]{0,12}(?P<rank>\d{1,7})\s*[|,\t](?P<rest>.*)$")
+_RANK_FIRST = regex(r"(?i)^\W{0,8}(?:global[ _])?rank\b")
 _NAMED = regex(r"(?i)\brank[ =:_]{0,2}(\d{1,7})\b")
-# A value that follows the rank at once: what it is stands in a heading above the table.
-_BARE = regex(r"^\s*[:|=]\s*(?P<value>\d+(?:\.\d+)?)\s*(?:ms\b|s\b)?")
 _MEASURED = regex(
     r"(?i)_ms\b|\bms\b|\(ms\)|\d ?m?s\b|sec|time|wait|compute|fwd|bwd|forward|backward|microstep"
 )
@@ -120,7 +123,7 @@ def timer_tables(scene: Scene) -> Iterator[dict[str, tuple[float, Line]]]:
 
 
 # A row, or a field, that names the host that it is about.
-_HOST_ROW = regex(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||\s)")
+_HOST_ROW = regex(rf"^\W{{0,8}}({HOST_WORD})(?:\]?:| \||,|\s)")
 _HOST_FIELD = regex(rf"\b(?:host(?:name)?|node(?:name)?)[\"']?[=:] ?[\"']?({HOST_WORD})(?![\w.-])")
 
 
@@ -134,6 +137,7 @@ def _host_told(text: str, heading: str, topology: Topology) -> str | None:
     return row[1] if row[1] in topology.hosts or _OF_HOSTS.search(heading) else None
 
 
+_VALUES = regex(r"[\s|:,(]\d+(?:\.\d+)?(?=[\s|,;/)]|$)")
 _OF_HOSTS = regex(r"(?i)\b(?:host|node|machine)s?\b")
 
 
@@ -155,24 +159,36 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
             shape = without_digits(text[:1000])
             known = timed.get(shape)
             if known is None:
-                known = timed[shape] = _ROW.match(text) is not None or (
-                    _MEASURED.search(text) is not None and bool(timings(text.replace('"', "")))
+                bare = _LOGGER.sub("", text[:200])
+                of_host = hosts is not None and _HOST_ROW.match(bare) is not None
+                known = timed[shape] = (
+                    _ROW.match(bare) is not None
+                    or _NUMBER_ROW.match(bare) is not None
+                    or (of_host and _VALUES.search(bare) is not None)
+                    or (_MEASURED.search(text) is not None and bool(timings(text.replace('"', ""))))
                 )
             if not known:
-                if text.rstrip().endswith(":") and len(text) < 120:
-                    heading, heading_line = text.strip(), line.number
+                if is_heading(text):
+                    heading, heading_line = _LOGGER.sub("", text.strip()), line.number
                 continue
+            text = _LOGGER.sub("", text) if not is_record else text
             count += 1
             if count > MOST_DURATIONS:
                 return
             row = _ROW.match(text)
+            if row is None and line.number - heading_line <= HEADING_LINES and _RANK_FIRST.match(heading):
+                row = _NUMBER_ROW.match(text)
             rank = int(row["rank"]) if row is not None else topology.rank(line)
+            rest = row["rest"] if row is not None else None
             if hosts is not None:
                 # Where no line tells a rank, each host's first process speaks for its host.
-                if (host := _host_told(text, heading, topology) or topology.host(line)) is None:
+                told = _host_told(text, heading, topology)
+                if (host := told or topology.host(line)) is None:
                     continue
                 rank = hosts.setdefault(host, len(hosts))
                 shape = shape.replace(without_digits(host), "")
+                if told is not None and row is None and (named := _HOST_ROW.match(text[:160])):
+                    rest = text[named.end(1) :]
             elif rank is None and (named := _NAMED.search(text[:400])) is not None:
                 rank = int(named[1])  # `INFO step 7 rank=13 forward=3.1s wait=0.1s` in a file of many ranks
             if rank is None:
@@ -181,11 +197,14 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                 # Of a record its fields alone: their values can name the writer.
                 words = " ".join(_FIELD.findall(shape)) if is_record else shape
                 form = forms[shape] = " ".join(words.translate(_STRIPPED).split())[:120]
-            rest = row["rest"] if row is not None else text.replace('"', "")
-            if row is not None and (bare := _BARE.match(rest)) is not None:
-                if line.number - heading_line <= HEADING_LINES:
+            if rest is not None:
+                values, rest = cells(rest)
+                names = columns(heading, len(values)) if values else None
+                if names is not None and line.number - heading_line <= HEADING_LINES:
                     heading_line = line.number  # the rows of a table carry its heading on
-                    yield Duration(rank, (form, heading.rstrip(":").lower()), float(bare["value"]), line)
-                rest = rest[bare.end() :]
+                    for name, value in zip(names, values, strict=True):
+                        yield Duration(rank, (form, name), value, line)
+            else:
+                rest = text.replace('"', "")
             for name, value in timings(rest).items():
                 yield Duration(rank, (form, name), value, line)

@@ -32,7 +32,7 @@ _PER_HOST = regex(
 _NODELIST = regex(r"(?:\bSLURM_(?:JOB_|STEP_)?NODELIST|^\s*NodeList)=[\"']?([\w.,\[\]-]{2,4000})")
 _GROUP = regex(r"([^,\[\]]+)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
 _RANK = (
-    r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{0,2}"
+    r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{0,6}"
     r"(?P<rank>\d{1,6})\b"
 )
 _PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
@@ -145,6 +145,13 @@ _COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
 _NODE_OF_MANY = regex(r"\bnnodes=\d{1,6}, num_local_procs=(?P<each>\d{1,3}), node_rank=(?P<node>\d{1,6})\b")
 
 
+# A table of ranks with a column of their hosts.
+_RANKS_AND_HOSTS = regex(
+    r"(?i)^\W{0,8}(?:global[ _])?rank\s*[|,\t]\s*(?:host(?:[ _]?name)?|node(?:[ _]?name)?)\b"
+)
+_RANK_AND_HOST = regex(rf"^[\s|]{{0,12}}(?P<rank>\d{{1,6}})\s*[|,\t]\s*(?P<host>{HOST_WORD})(?=[\s|,]|$)")
+
+
 _INTRODUCING = ("ank", "RANK", "PROCID", "task ", "process ")
 
 
@@ -154,8 +161,14 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     Of lines that differ in digits alone all are read only if the first one of them says so.
     """
     silent: set[str] = set()
+    in_table = False
     for line in lines:
         message = line.message[:300]
+        if in_table and (row := _RANK_AND_HOST.match(message)) is not None:
+            if is_host(row["host"]):
+                yield int(row["rank"]), row["host"]
+            continue
+        in_table = "ank" in message and _RANKS_AND_HOSTS.match(message) is not None
         if not any(word in message for word in _INTRODUCING):
             continue
         if line.host and (own := _COUNTED_IN.match(message)) is not None:
