@@ -76,6 +76,71 @@ def test_a_liar_finds_no_other_name_for_it(tmp_path: Path, failure_type: str, wo
     assert core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path)
 
 
+def bare_exception_job(folder: Path, raised: str) -> Path:
+    """A job that ended with an exception whose class tells nothing: offline an unsure runtime error."""
+    logs = unknown_job(folder)
+    worker = logs / "rank1.log"
+    steps = "".join(worker.read_text().splitlines(keepends=True)[:-1])
+    frame = '  File "/opt/brook/read.py", line 7, in read\n'
+    worker.write_text(f"{steps}Traceback (most recent call last):\n{frame}{raised}\n")
+    return logs
+
+
+@pytest.mark.parametrize(
+    ("raised", "failure_types"),
+    [
+        ("RuntimeError: Could not infer dtype of NoneType", ("code.attribute", "code.shape", "code.compile")),
+        ("RuntimeError: Backend fake does not yet support it.", ("gpu.unavailable", "code.shape")),
+        ("Exception: process 0 terminated with exit code 1", ("process.killed", "process.native_crash")),
+    ],
+)
+def test_a_liar_that_cites_a_bare_exception_turns_no_verdict(
+    tmp_path: Path, raised: str, failure_types: tuple[str, ...]
+) -> None:
+    bare_exception_job(tmp_path, raised)
+    assert offline(tmp_path)["failure_type"] in ("code.runtime", "code.subprocess")
+    for failure_type in failure_types:
+
+        def script(request: Request, number: int, told: str = failure_type) -> Reply:
+            return chat(answer(told, [(place_of(request, raised), raised)], [1]))
+
+        assert core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path), failure_type
+
+
+@pytest.mark.parametrize(
+    ("calm", "failure_type"),
+    [
+        ("run.sh: line 31: some post-processing skipped", "code.argument"),
+        ("namespace: research", "scheduler.launch"),
+        ("train 8000 images, valid 2000 images", "data.missing"),
+        ("2026-03-01 09:00:34 INFO launch: inner job 12018 state FAILED", "cuda.launch_failure"),
+    ],
+)
+def test_calm_words_at_the_end_of_a_log_are_no_cause(tmp_path: Path, calm: str, failure_type: str) -> None:
+    unknown_job(tmp_path, more=f"{calm}\n")
+    words = calm.split(" INFO ")[-1]
+
+    def script(request: Request, number: int) -> Reply:
+        return chat(answer(failure_type, [(place_of(request, words), words)]))
+
+    assert core(asked(tmp_path, script)[0].to_dict()["verdict"]) == offline(tmp_path)
+
+
+def test_a_line_that_bears_nothing_lends_no_weight_to_one_beside_it(tmp_path: Path) -> None:
+    """The offline verdict's own line, cited beside one of another file that no rule knows."""
+    logs = bare_exception_job(tmp_path, "RuntimeError: Could not infer dtype of NoneType")
+    words = "brook: warm-up failed: header of the record is truncated, decode gave garbage\n"
+    (logs / "rank2.log").write_text((logs / "rank0.log").read_text() + words)
+    before = offline(tmp_path)
+    assert before["failure_type"] == "code.runtime"
+
+    def script(request: Request, number: int) -> Reply:
+        own = (place_of(request, "Could not infer"), "Could not infer dtype")
+        return chat(answer("data.corrupt", [own, (place_of(request, QUOTE), QUOTE)]))
+
+    assert core(asked(tmp_path, script)[0].to_dict()["verdict"]) == before
+
+
 def test_what_is_sent_holds_no_secret_and_the_answer_shows_it_again(tmp_path: Path) -> None:
     def script(request: Request, number: int) -> Reply:
         assert "api_key=<secret-1>" in shown(request)

@@ -8,10 +8,11 @@ from logtriage.agent.ask import Asked
 from logtriage.agent.bearing import Bearing, says_little
 from logtriage.agent.desk import Desk, normal
 from logtriage.agent.endpoint import host
+from logtriage.agent.occasion import UNSURE
 from logtriage.agent.votes import Pool, confidence, merged, pool
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.stated import from_group
-from logtriage.localize.cascade import CONSEQUENCES, Group
+from logtriage.localize.cascade import CONSEQUENCES, Group, depth
 from logtriage.localize.topology import Topology
 from logtriage.model import Culprits, Evidence, Level, Line
 from logtriage.report.document import Mitigation, ModelUse, Spending, Verdict, Votes
@@ -89,22 +90,28 @@ def _may_replace(desk: Desk, pooled: Pool) -> bool:
         return False
     if any(each.failure_type == name for each in cascade.followers):
         return False
-    rival = next((each for each in cascade.rivals if each.failure_type == name), None)
-    lead = pooled.lines[0]
+    lead, root = pooled.lines[0], cascade.root
     if offline.failure_type == "unknown":
         # Where the localisation knows who ended first, what others wrote is no cause.
         writer = desk.findings.topology.rank(lead)
         ranks = offline.culprits.ranks
         return pooled.support is not Bearing.SYMPTOM and (writer is None or not ranks or writer in ranks)
-    if pooled.support is not Bearing.SYMPTOM and (root := cascade.root) is not None and _is_open(root):
+    says_nothing = offline.failure_type == "code.runtime" and pooled.support is Bearing.WORDS
+    if not says_nothing and name in desk.bank.explains.get(offline.failure_type, ()):
+        return False  # what follows from the offline verdict is no better cause
+    if pooled.support is not Bearing.SYMPTOM and root is not None and _is_open(root):
         # A better name for the very line that it rests on, or for an error that was logged.
         own = any((each.line.file, each.line.number) == (lead.file, lead.number) for each in root.causes)
         return own or lead.level in (Level.ERROR, Level.CRITICAL) or pooled.support is Bearing.CAUSE
-    if pooled.support < Bearing.CAUSE or rival is None:
+    weak = root is None or root.sureness < 2 or offline.failure_type in CONSEQUENCES
+    if weak and pooled.support is Bearing.WORDS and offline.confidence < UNSURE:
+        return offline.failure_type in desk.bank.explains.get(name, ())  # what brought the consequence about
+    rival = next((each for each in cascade.rivals if each.failure_type == name), None)
+    if pooled.support < Bearing.CAUSE or rival is None or root is None:
         return False
-    sureness = cascade.root.sureness if cascade.root is not None else 0
-    weak = sureness < 2 or offline.failure_type in CONSEQUENCES
-    return rival.sureness >= sureness or (weak and name not in CONSEQUENCES)
+    # Where rules left it to time alone which came first, or are unsure of what is mostly a consequence.
+    is_tie = rival.sureness == root.sureness and depth(name) == depth(offline.failure_type)
+    return is_tie or (weak and offline.confidence < UNSURE and name not in CONSEQUENCES)
 
 
 def _is_open(root: Group) -> bool:

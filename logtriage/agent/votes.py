@@ -52,8 +52,9 @@ def pool(votes: Sequence[Vote], returned: int) -> Pool:
     name = leaders[0]
     agreeing = [vote for vote in ordered if vote.failure_type == name]
     cited = Counter(line for vote in agreeing for line in vote.lines)
-    best = {line: max(vote.support for vote in agreeing if line in vote.lines) for line in cited}
-    lines = sorted(cited, key=lambda line: (-cited[line], -best[line], line.file, line.number))
+    # A vote's first line is the one that bears its claim best; the others may bear nothing.
+    leading = Counter(vote.lines[0] for vote in agreeing if vote.lines)
+    lines = sorted(cited, key=lambda line: (-leading[line], -cited[line], line.file, line.number))
     return Pool(
         failure_type=name,
         agreement=len(agreeing) / max(1, returned),
