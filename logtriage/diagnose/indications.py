@@ -66,14 +66,14 @@ def indications(
         add((each.line,), _role(each), each.failure_type)
     cited = [each.line for each in decision.evidence]
     if decision.failure_type == "hang.silent":  # its last step itself was well, and so is who writes on
-        stepped = {trace.file for trace in findings.progress.traces}
         last = findings.outcome.line
         rare = {place for place in rare if last is None or place != (last.file, last.number)}
-        cited = [
-            each
-            for each in cited
-            if each != last and (each.file in stepped or (each.file, each.number) in rare)
-        ] or cited
+        stepped = {trace.file for trace in findings.progress.traces}
+        cited = (
+            [each for each in cited if (each.file, each.number) in rare]
+            or [each for each in cited if each != last and each.file in stepped]
+            or cited
+        )
     add(cited, "cause", decision.failure_type)
     began = _began(decision)
     ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]

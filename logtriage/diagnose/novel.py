@@ -11,10 +11,16 @@ from logtriage.diagnose.culprits import OF_A_MACHINE
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided
 from logtriage.localize.findings import Findings
-from logtriage.localize.rarity import failing_windows, late_kinds, lines_of_kinds, lone_kinds
+from logtriage.localize.rarity import (
+    REPORTED_SECONDS,
+    failing_windows,
+    late_kinds,
+    lines_of_kinds,
+    lone_kinds,
+)
 from logtriage.mining.kinds import keyed, lines_of
 from logtriage.mining.summary import Key, Summary
-from logtriage.model import Culprits, Evidence, Level, Line, Source
+from logtriage.model import Culprits, Evidence, Level, Line, Source, SourceRole
 from logtriage.regex import regex
 
 MOST_CITED = 3
@@ -82,10 +88,25 @@ def _windows(
     kept = {source.file: summary for source, summary in zip(sources, summaries, strict=True)}
     windows = failing_windows(findings.scene.readings, kept, progress, began, writers)
     if decision.failure_type == "hang.silent":  # what others write on while the ranks are silent is no sign
-        stepped = {trace.file for trace in findings.progress.traces}
-        of_ranks = {source.file for source in sources if source.rank is not None}
-        windows = {file: spans for file, spans in windows.items() if file in stepped | of_ranks}
+        silent = _silent_files(findings) | {source.file for source in sources if source.rank is not None}
+        windows = {file: spans for file, spans in windows.items() if file in silent}
     return windows
+
+
+def _silent_files(findings: Findings) -> set[str]:
+    """The files that told of steps, and those of processes that wrote nothing after these ended."""
+    stepped = {trace.file for trace in findings.progress.traces}
+    ends = {
+        reading.source.file: max((line.time for line in reading.lines if line.time is not None), default=None)
+        for reading in findings.scene.readings
+        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
+    }
+    last = max((end for file in stepped if (end := ends.get(file)) is not None), default=None)
+    return stepped | {
+        file
+        for file, end in ends.items()
+        if last is not None and end is not None and end <= last + REPORTED_SECONDS
+    }
 
 
 def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> Decision:

@@ -116,7 +116,7 @@ class Progress:
         ahead = sorted(
             step - bars[at - 1][1]
             for time, step in told
-            if 0 < (at := bisect.bisect_right(bars, (time, 1 << 62)))
+            if (at := bisect.bisect_right(bars, (time, 1 << 62))) > 0
             and bars[min(at, len(bars) - 1)][1] - bars[at - 1][1] <= AGREEING_STEPS
         )
         middle = ahead[len(ahead) // 8 : len(ahead) - len(ahead) // 8]

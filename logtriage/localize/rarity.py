@@ -9,6 +9,7 @@ the history.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -31,7 +32,9 @@ START_SHARE = 0.1  # of a file's lines: a kind that stands only there belongs to
 PIECE_BYTES = 8 << 20
 MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, together
 
-_LABEL = regex(rb"\W*[\w.-]*[\]:>|]+\s*$")  # an empty line of a labelled writer
+# A kind by chance: an empty line of a labelled writer, or what came to stand on a line with a progress bar.
+_BY_CHANCE = regex(rb"\W*[\w.-]*[\]:>|]+\s*$|[^\n]{0,80}\d%\|")
+_GLUED = regex(r"\d%\|[^|\n]{0,150}\|[^\]\n]{0,150}\][^\r\n]*[A-Za-z]{3}")
 
 Window = tuple[int, int]  # numbers of the first and last line
 
@@ -49,7 +52,11 @@ def late_kinds(
         spans = windows.get(source.file, ())
         for key, count in summary.keys.items():
             if any(first <= count.first[0] and count.last[0] <= last for first, last in spans):
-                if source.role in JOB_ROLES and len(key) >= SHAPE_LEAST and not _LABEL.match(count.sample):
+                if (
+                    source.role in JOB_ROLES
+                    and len(key) >= SHAPE_LEAST
+                    and not _BY_CHANCE.match(count.sample)
+                ):
                     found.add(key)
             else:
                 elsewhere.add(key)
@@ -67,12 +74,7 @@ def failing_windows(
 
     Empty where too few steps were made before to know what is usual.
     """
-    made = sorted(
-        (point.line.time, point.step)
-        for trace in progress.traces
-        for point in trace.points
-        if point.line.time is not None
-    )
+    made = _made(readings, progress)
     before = [each for each in made if each[0] <= began]
     if not before or not _is_long({step for _, step in made}):
         return {}
@@ -90,6 +92,25 @@ def failing_windows(
         if spans:
             windows[reading.source.file] = spans
     return windows
+
+
+def _made(readings: Sequence[Reading], progress: Progress) -> list[tuple[float, int]]:
+    """When each step was reported, in the order of time.
+
+    What another process wrote behind a bar dates that line, and came later: there, the line above tells.
+    """
+    lines_of = {reading.source.file: reading.lines for reading in readings}
+    found = []
+    for trace in progress.traces:
+        lines = lines_of.get(trace.file, ())
+        for point in trace.points:
+            time = point.line.time
+            if _GLUED.search(point.line.text):
+                at = bisect.bisect_left(lines, point.line.number, key=lambda line: line.number)
+                time = lines[at - 1].time if at else None
+            if time is not None:
+                found.append((time, point.step))
+    return sorted(found)
 
 
 def _behind(reading: Reading, summary: Summary | None, ended: float) -> int | None:
