@@ -11,51 +11,116 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
 from logtriage.regex import regex
 
 SHORTEST_SECRET = 6  # what follows `token=` and is shorter is a setting
-LEAST_OF_A_BLOCK = 12  # characters of a line of a key block
+SHORTEST_PASSWORD = 4  # what follows `password=` hardly ever is
 SHORTEST_IN_ADDRESS = 2  # between `user:` and `@host` anything is a password
+LEAST_OF_A_BLOCK = 4  # characters of a line of a key block
+LONGEST_BLOCK = 16_000  # characters of a key block whose end is not there
 
-# (kind, pattern); the group `v` is what is replaced, without it the whole match.
-_FORMS: tuple[tuple[str, str], ...] = (
-    # A text that looks like a placeholder is one of the log, not of ours.
-    ("text", r"<(?:text|secret|email|user|host|ip)-\d+>"),
-    ("secret", r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<v>.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
-    ("secret", r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s:/@\"'<>]*:(?P<v>[^\s/@\"'<>]+)@"),
-    ("secret", r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://(?P<v>[^\s:/@\"'<>]{16,})@"),
-    ("secret", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    ("secret", r"\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{20,}"),
-    ("secret", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bnvapi-[\w-]{20,}"),
-    ("secret", r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bAIza[\w-]{30,}|\bya29\.[\w.-]{20,}|\bpypi-[\w-]{20,}"),
-    ("secret", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
-    ("secret", r"(?i)\b(?:bearer|basic|token|negotiate)\s+(?P<v>[\w+/.~-]{16,}=*)"),
-    ("secret", r"(?i)https?://hooks\.[\w.-]+/(?P<v>[\w/-]{10,})"),
-    ("secret", r"(?i)[?&](?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|key|"
-     r"access_token|token|awsaccesskeyid)=(?P<v>[^&\s\"'<>]+)"),
-    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|credentials?|api[_-]?key|"
-     r"access[_-]?key(?:[_-]?id)?|private[_-]?key|account[_-]?key|auth(?:orization)?|cookie|session[_-]?token|[a-z]*[_-]token|token)"
-     r"[\"']?\s*(?:=>|[=:])\s*[\"']?(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
-    ("secret", r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|api[ _-]?key|[a-z]*[_-]token)"
-     r"[\"']?\s*(?:=>|[=:])\s*(?:\"(?P<v>[^\"\n]{6,200})\"|'(?P<w>[^'\n]{6,200})')"),
-    ("secret", r"(?i)\b(?:pass(?:word|phrase)|secret|(?:secret|private|access|api) key)(?: is|:|=)\s+"
-     r"(?P<v>[^\s\"',;&<>(){}\[\]]{6,})"),
-    ("secret", r"(?i)--?(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|[\w-]*-token)[ =]+[\"']?"
-     r"(?P<v>[^\s\"'-][^\s\"']{5,})"),
-    ("email", r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b"),
-    # With the folder before it: many users are called `train` or `data`, and so are many other things.
-    ("user", r"(?:/home/|/Users/)[A-Za-z0-9._-]{2,}"),
-)  # fmt: skip
-_ADDRESSES = (
-    ("ip", r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
-    ("ip", r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b|\bfe80::[0-9a-fA-F:]+\b"),
+_NAME = (
+    r"(?:pass(?:word|wd|phrase)|pwd|secret|credentials?|api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|"
+    r"(?:private|account|subscription|functions|encryption|signing|master|license|storage)[_-]?key|"
+    r"auth(?:orization)?|session[_-]?(?:token|id)|client[_-]?secret)"
 )
-# `tokens: 4096`, `token=None`, `secret: False` hold no secret.
-_HARMLESS = regex(r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|true|false|default|required|unknown|missing|"
-                       r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|\$\{?\w+\}?)"
-                       )  # fmt: skip
+_IS = r"\\*[\"']?\s*(?:=>|:=|[=:])\s*"  # `=`, `": "`, `\": \"`
+_TOKEN = r"(?:[\w-]*[_-]token|\btoken)"
+_QUOTED = (
+    r"(?:\"(?P<v>(?:[^\"\\\n]|\\.){4,300})\"|'(?P<w>(?:[^'\\\n]|\\.){4,300})'|\\+\"(?P<x>[^\"\n]{4,300}?)\\+\")"
+)
+_FLAG = r"--?[\w-]*(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|access[_-]?key)"
+
+# (kind, fewest characters, pattern); the groups are what is replaced, without one the whole match. Where the
+# form of a key is its issuer's own, there is no least length and no value that is harmless.
+_FORMS: tuple[tuple[str, int, str], ...] = (
+    # A text that looks like a placeholder is one of the log, not of ours.
+    ("text", 0, r"<(?:text|secret|email|user|host|ip)-\d+>"),
+    ("block", 0, r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?P<v>.*?)"
+     r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)"),
+    # A line of such a block whose beginning is out of sight.
+    ("run", 0, r"(?m)(?:^|[\s|:>\"'\]])(?P<v>[A-Za-z0-9+/]{60,76}={0,2})(?:$|[\s\"'\\|])"),
+    # Credentials in addresses.
+    ("secret", SHORTEST_IN_ADDRESS,
+     r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s:/@\"'<>]*:(?P<v>[^\s/?#\"'<>]+)@"),
+    ("secret", 0, r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://(?P<v>[^\s:/@\"'<>]{16,})(?::[^\s/@\"'<>]*)?@"),
+    ("secret", SHORTEST_IN_ADDRESS, r"(?i)\bjdbc:oracle:\w+:[^\s/@]{1,64}/(?P<v>[^\s/@\"']+)@"),
+    ("secret", 0, r"(?i)https?://hooks\.[\w.-]+/(?P<v>[\w/-]{10,})"),
+    ("secret", 0, r"(?i)discord(?:app)?\.com/api/webhooks/\d+/(?P<v>[\w-]{20,})"),
+    ("secret", 0, r"(?i)\bwebhook\.office\.com/(?P<v>[^\s\"'<>]{16,})"),
+    ("secret", SHORTEST_PASSWORD,
+     r"(?i)[?&](?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|key|code|apikey|"
+     r"access_token|token|awsaccesskeyid)=(?P<v>[^&\s\"'<>]+)"),
+    # Keys by the form that their issuers publish.
+    ("secret", 0, r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b|\bABSK[A-Za-z0-9+/=]{40,}"),
+    ("secret", 0, r"\b(?:FwoGZXIvYXdz|IQoJb3JpZ2lu)[A-Za-z0-9+/=]{20,}"),
+    ("secret", 0, r"\bAIza[\w-]{30,}|\bya29\.[\w.-]{20,}|\bGOCSPX-[\w-]{20,}|\b1//0[\w-]{20,}|"
+     r"\bGOOG[A-Z0-9]{20,}"),
+    ("secret", 0, r"[A-Za-z0-9+/]{86}==|\b[\w.~-]{3,8}8Q~[\w.~-]{30,}|"
+     r"\b[A-Za-z0-9]{20,}(?:JQQJ99|AzCA)[A-Za-z0-9]{8,}"),
+    ("secret", 0, r"\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"),
+    ("secret", 0, r"\bgl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|soat|ffct|wt)-[\w.-]{20,}"),
+    ("secret", 0, r"\bxox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{10,}"),
+    ("secret", 0, r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}|\bwandb_v\d_\w{20,}|\blocal-[0-9a-f]{40}\b"),
+    ("secret", 0, r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|\bnvapi-[\w-]{20,}|\bpypi-[\w-]{20,}"),
+    ("secret", 0, r"\b(?:npm|gsk|r8|rpa|fw|xai|pplx|tvly|tskey|dckr_[po]at|lin_api|figd|shpat|glsa|glc|"
+     r"sntry[su]|whsec|dop_v1|doo_v1|PMAK|ops|cfut|hfp|wb)[_-][A-Za-z0-9_-]*[A-Za-z0-9]{20,}"),
+    ("secret", 0, r"\bdapi[a-f0-9]{32}(?:-\d)?\b|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bhv[sbr]\.[\w-]{20,}|"
+     r"\bATATT3[\w=-]{20,}|\b\d{8,10}:AA[\w-]{30,}|\bAGE-SECRET-KEY-1[A-Z0-9]{40,}|\bkey-[0-9a-f]{32}\b|"
+     r"\b[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"),
+    ("secret", 0, r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){0,3}"),
+    # What stands around a secret.
+    ("secret", SHORTEST_SECRET, r"(?i)authorization\\*[\"']?\s*[:=]\s*\\*[\"']?"
+     r"(?:bearer|basic|token|negotiate|apikey|digest)\s+(?P<v>[^\s\"'\\,]+)"),
+    ("secret", 0, r"(?i)\b(?:bearer|basic|token|negotiate)\s+(?P<v>[\w+/.~-]{16,}=*)"),
+    ("secret", SHORTEST_SECRET, r"(?i)\b(?:set-)?cookie\\*[\"']?\s*[:=]\s*\\*[\"']?(?P<v>[^\n\"'\\]+)"),
+    ("open", SHORTEST_PASSWORD, rf"(?i){_NAME}{_IS}(?:[bru]?\\*[\"'])?(?P<v>[^\s\"'<>]+)"),
+    ("open", SHORTEST_PASSWORD, r"\b(?:[A-Z0-9_]*_)?(?:PASS|PWD|PAT|CREDS?|PASSWORD)=(?P<v>[^\s\"'<>]+)"),
+    ("secret", 16, r"\b[A-Z0-9_]+_KEY=[\"']?(?P<v>[\w+/=.-]+)"),
+    ("secret", SHORTEST_PASSWORD, rf"(?i){_NAME}{_IS}[bru]?{_QUOTED}"),
+    ("secret", SHORTEST_SECRET, rf"(?i){_TOKEN}{_IS}[bru]?{_QUOTED}"),
+    ("secret", SHORTEST_SECRET, rf"(?i){_TOKEN}{_IS}(?:[bru]?\\*[\"'])?"
+     r"(?P<v>[^\s\"',;&<>(){}\[\]\\]+)"),
+    ("secret", SHORTEST_SECRET, r"(?i)\b(?:pass(?:word|phrase)|secret|(?:secret|private|access|api) key)"
+     r"(?: is|:|=)\s+(?P<v>[^\s\"',;&<>(){}\[\]]+)"),
+    # On command lines, as one text or as a list of words.
+    ("secret", SHORTEST_SECRET, rf"(?i){_FLAG}[ =]+[\"']?(?P<v>[^\s\"'-][^\s\"']+)"),
+    ("secret", SHORTEST_PASSWORD, rf"(?i)[\"']{_FLAG}\\*[\"'],\s*\\*[\"'](?P<v>[^\"'\\]+)"),
+    ("secret", SHORTEST_PASSWORD, r"(?:\s-u|--user|--proxy-user)[ =]+[\"']?[^\s:\"']{1,64}:(?P<v>[^\s\"']+)"),
+    ("secret", SHORTEST_PASSWORD, r"\bsshpass\s+-p\s*[\"']?(?P<v>[^\s\"']+)|"
+     r"\blogin\b[^\n]{0,200}?\s-p[ =]+[\"']?(?P<w>[^\s\"']+)|"
+     r"\b(?:mysql|mysqldump|mariadb)\b[^\n]{0,200}?\s-p(?P<x>[^\s\"']+)"),
+    ("secret", 0, r"(?i)\b(?:wandb|huggingface-cli|hf(?: auth)?|comet|clearml)\s+login\s+"
+     r"(?:--\S+\s+)*(?P<v>[\w-]{16,})"),
+    ("secret", SHORTEST_PASSWORD, r"(?i)\blogin\s+\S+\s+password\s+(?P<v>\S+)"),  # .netrc
+    ("secret", SHORTEST_PASSWORD, r"(?i)\bidentified by\s+[\"'](?P<v>[^\"'\n]+)"),
+    # A container's environment: `name: DB_PASSWORD`, then `value: …`.
+    ("secret", SHORTEST_PASSWORD,
+     r"(?i)\bname\\*[\"']?\s*[:=]\s*\\*[\"']?[\w.-]*(?:passw(?:or)?d|secret|token|_key|apikey|credential)[\w.-]*"
+     rf"\\*[\"']?\s*,?\s*-?\s*\\*[\"']?value{_IS}(?:{_QUOTED}|(?P<y>[^\s\"',}}\\]+))"),
+    ("email", 0, r"[\pL\pN._%+-]{1,64}@[\pL\pN-]+(?:\.[\pL\pN-]+)*\.\pL{2,}\b"),
+    # With the folder before it: many users are called `train` or `data`, and so are many other things.
+    ("user", 0, r"(?:/home/|/Users/)[A-Za-z0-9._-]{2,}|\b[A-Za-z]:\\+Users\\+[^\\\s\"'/:]{2,}"),
+)  # fmt: skip
+_ADDRESSES: tuple[tuple[str, int, str], ...] = (
+    ("host", 3, r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://(?:[^\s/@\"'<>]*@)?(?P<v>[A-Za-z][\w-]*(?:\.[\w-]+)*)"),
+    ("host", 3, r"\b[A-Za-z0-9][\w-]*(?:\.[\w-]+)*\.(?:internal|local(?:domain)?|lan|corp|intra(?:net)?|"
+     r"com|net|org|edu)\b"),
+    ("host", 3, r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"),
+    ("ip", 0, r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
+    ("ip", 0, r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b"),
+    ("ip", 0, r"\b(?:[0-9a-fA-F]{1,4}:){1,6}(?::[0-9a-fA-F]{1,4}){1,6}\b"),
+)  # fmt: skip
+# `tokens: 4096`, `token=None`, `secret: False` hold no secret; a shell's PWD is a folder.
+_HARMLESS = regex(
+    r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|nil|true|false|yes|no|default|required|unknown|missing|"
+    r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|<\w+>?|[<\[]\|?\w+\|?[>\]]|\$\{?\w+\}?|localhost)"
+)
+_ENDS_VALUE = re.compile(r"[,;&(){}\[\]\\]")
 _KEY_TEXT = regex(r"[A-Za-z0-9+/]{20,}={0,2}")
+_ESCAPED_BREAK = regex(r"(?:\\+[nr])+")
 _PLACEHOLDER = regex(r"<(?:text|secret|email|user|host|ip)-\d+>")
 
 
@@ -81,17 +146,41 @@ class Redaction:
 
     def learn(self, text: str) -> None:
         """Find the values of a text, so that they are hidden in all later ones wherever they stand."""
-        for kind, form in _compiled(self._addresses):
+        for kind, least, form in _compiled(self._addresses):
             for match in form.finditer(text):
                 value = next((match[name] for name in form.groupindex if match[name]), match[0])
-                if kind != "secret" or _is_secret(value, match[0]):
+                if kind == "block":
+                    self._learn_block(value if match[0].endswith("-----") else value[:LONGEST_BLOCK])
+                elif kind == "run":
+                    if _is_key_text(value):
+                        self._learn("secret", value)
+                elif kind == "open":
+                    self._learn_open(value, match[0], least)
+                elif not least or (len(value) >= least and not _HARMLESS.fullmatch(value)):
                     self._learn(kind, value)
-                    # Of a key block each line is as secret as all of it.
-                    for line in value.splitlines()[1:] if kind == "secret" else ():
-                        if len(line.strip()) >= LEAST_OF_A_BLOCK:
-                            self._learn(kind, line.strip())
-                        for run in _KEY_TEXT.findall(line):  # behind a logger's prefix
-                            self._learn(kind, run)
+                    if kind == "secret" and "%" in value and len(unquote(value)) >= SHORTEST_PASSWORD:
+                        self._learn(kind, unquote(value))
+
+    def _learn_block(self, value: str) -> None:
+        """A key block: all of it, and each of its lines, behind whatever a logger wrote before it."""
+        self._learn("secret", value)
+        for line in _ESCAPED_BREAK.sub("\n", value).splitlines():
+            if len(line.strip()) >= LEAST_OF_A_BLOCK:
+                self._learn("secret", line.strip())
+            for run in _KEY_TEXT.findall(line):
+                self._learn("secret", run)
+
+    def _learn_open(self, value: str, matched: str, least: int) -> None:
+        """What follows `password=` without quotes, up to the next blank, and what a list would take of it."""
+        first = _ENDS_VALUE.split(value, maxsplit=1)[0]
+        if _HARMLESS.fullmatch(first) or (first[:1] in ("/", ".", "~") and _OWN_FOLDER.match(matched)):
+            return
+        if ": " in matched and first.isalpha() and _PROSE.match(matched):
+            return
+        ends = (value.partition(sign)[0] for sign in ";,&")
+        for each in dict.fromkeys((value, value.rstrip(",;&)}]\\"), first, *ends)):
+            if len(each) >= least:
+                self._learn("secret", each)
 
     def redact(self, text: str) -> str:
         """The text with placeholders. Whatever it holds, `restore` gives exactly it back."""
@@ -134,17 +223,23 @@ class Redaction:
         return re.escape(value)
 
 
-def _is_secret(value: str, matched: str) -> bool:
-    if "://" in matched and matched.endswith("@"):
-        return len(value) >= SHORTEST_IN_ADDRESS
-    return len(value) >= SHORTEST_SECRET and not _HARMLESS.fullmatch(value)
+_OWN_FOLDER = regex(r"(?:OLD)?PWD=")
+# `credentials: Permission denied` says what went wrong.
+_PROSE = regex(r"(?i)(?:credentials?|auth(?:orization)?)\\*[\"']?:")
+
+
+def _is_key_text(value: str) -> bool:
+    """Whether a long run is base64 of something random: no hash in hexadecimal, no path, no name."""
+    kinds = (str.isupper, str.islower, str.isdigit)
+    return all(any(kind(each) for each in value) for kind in kinds) and value.count("/") < len(value) // 10
 
 
 @cache
-def _compiled(addresses: bool) -> tuple[tuple[str, Any], ...]:
+def _compiled(addresses: bool) -> tuple[tuple[str, int, Any], ...]:
     import re2
 
     options = re2.Options()
     options.max_mem = 64 << 20
+    options.log_errors = False
     forms = (*_FORMS, *_ADDRESSES) if addresses else _FORMS
-    return tuple((kind, re2.compile(form, options=options)) for kind, form in forms)
+    return tuple((kind, least, re2.compile(form, options=options)) for kind, least, form in forms)

@@ -69,8 +69,8 @@ def _listed(
     shown: list[TemplateRow] = []
     lines: list[str] = []
     for row in rows:
-        words = row.template[:WIDTH].replace("```", "'''")
-        line = redaction.redact(f"{len(lines) + 1}. {row.count} x {words}")
+        words = redaction.redact(row.template.replace("```", "'''"))[:WIDTH]  # a cut key is not known as one
+        line = f"{len(lines) + 1}. {row.count} x {words}"
         room -= count(line + "\n")
         if room < 0:
             break

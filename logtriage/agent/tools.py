@@ -241,9 +241,10 @@ def _settings(desk: Desk, name: str, measure: Measure) -> Iterable[str]:
         for line in reading.lines:
             if wanted not in line.text.lower() or is_addressed(line.text):
                 continue
-            for setting in _SETTING.findall(line.text[:4096]):
+            # Hidden before it is cut: the head of an address with a password is no longer known as one.
+            for setting in _SETTING.findall(desk.hidden(normal(line.text))[:4096]):
                 if wanted in setting.lower() and setting not in seen:
                     seen.add(setting)
-                    yield f"{desk.place(line.file, line.number)} {desk.hidden(normal(setting))}"
+                    yield f"{desk.place(line.file, line.number)} {setting}"
             if len(seen) > measure.lines:
                 return
