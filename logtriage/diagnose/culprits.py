@@ -81,6 +81,10 @@ def blame(
     told = ""
     if machine and (not ranks or kernel):
         below = _ranks_under(root, candidates, exits, topology, hosts)
+        # Who says it of its own GPU was struck as well, though the kernel names one process alone.
+        says_itself = {each.rank for each in members if each.rank is not None and each not in kernel}
+        if below and len(below | says_itself) * 2 <= max(topology.size, 2) and below <= says_itself:
+            below |= says_itself & shown
         if below and len(below) * 2 <= max(topology.size, 2):
             ranks = below
     raised = {id(each.record) for each in members if each.record is not None}
@@ -161,7 +165,7 @@ def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
     told = {each.host: _NUMBERS.sub("", each.title.replace(each.host, "")) for each in members if each.host}
     counts = Counter(told.values())
     odd = [host for host, reason in told.items() if counts[reason] == 1]
-    if len(told) == 1 and len(hosts) > 1:
+    if len(told) == 1 and (len(hosts) > 1 or any("host" in dict(each.captures) for each in members)):
         return next(iter(told))
     return odd[0] if len(odd) == 1 and len(told) > 2 else None
 

@@ -113,8 +113,16 @@ def _host(flat: dict[str, Any]) -> str | None:
     if isinstance(about, dict) and about.get("kind") == "Node" and isinstance(about.get("name"), str):
         return str(about["name"])
     if _HOSTS_SET.isdisjoint(flat):
-        return None
+        stream = flat.get("logStreamName", flat.get("logStream"))
+        told = _OF_STREAM.search(stream) if isinstance(stream, str) else None
+        return told[1] if told is not None else None
     return next((flat[k] for k in _HOSTS if isinstance(flat.get(k), str) and flat[k]), None)
+
+
+# The end of a CloudWatch stream's name: SageMaker's instances of a job, EC2's instances and addresses.
+_OF_STREAM = regex(
+    r"(?:^|/)(algo-\d{1,5}|i-[0-9a-f]{8,17}|ip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w.-]{1,80})?)(?:-\d{6,})?$"
+)
 
 
 def _error_file(fields: dict[str, Any]) -> dict[str, Any]:

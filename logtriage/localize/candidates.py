@@ -6,11 +6,11 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
+from logtriage.localize.introduced import INTRODUCED_LINES, introduced_ranks
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
@@ -57,7 +57,7 @@ def gather_candidates(
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     pods, pids = gather_pods(scene.readings), topology.rank_of_pid
     raised_by = {reading.source.file: _raised_by(reading) for reading in scene.readings}
-    introduced = {reading.source.file: _introduced_ranks(reading, topology) for reading in scene.readings}
+    introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
@@ -137,9 +137,28 @@ def gather_candidates(
     for place, exit_ in ended.items():
         told = by_rule.get(place)
         candidate = _from_exit(exit_, topology)
+        if told is not None and _tells_more(told, candidate):
+            found.append(
+                replace(
+                    told,
+                    rank=candidate.rank if told.rank is None else told.rank,
+                    host=told.host or candidate.host,
+                )
+            )
+            continue
         same = told is not None and told.failure_type == candidate.failure_type
         found.append(replace(candidate, rule=told.rule) if told is not None and same else candidate)
     return found
+
+
+def _tells_more(told: Candidate, ended: Candidate) -> bool:
+    """Whether a line that reports how a process ended says why: `exit code 137: out of memory`."""
+    return (
+        told.role is Role.CAUSE
+        and told.strength is Strength.DEFINITE
+        and ended.failure_type.startswith("process.")
+        and not told.failure_type.startswith("process.")
+    )
 
 
 _OF_NCCL = regex(r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] ")
@@ -289,45 +308,6 @@ def _is_wrapper(sign: Sign) -> bool:
     """An exception that a launcher raised about its child says that a child died, not why."""
     frames = sign.raised.frames if sign.raised else ()
     return bool(frames) and _LAUNCHER_FRAME.search(frames[-1].path) is not None
-
-
-# Lines by which a parent introduces the traceback of a child.
-_INTRODUCED = regex(
-    r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
-    r"|Exception in device=\w+:(?P<device>\d{1,5}): "
-)
-_RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
-INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
-
-
-class _Introduction(NamedTuple):
-    """Whose exception follows, and the number of the line that says so."""
-
-    rank: int | None
-    number: int
-    host: str | None = None
-
-
-def _introduced_ranks(reading: Reading, topology: Topology) -> dict[int, _Introduction]:
-    """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
-    ranks: dict[int, _Introduction] = {}
-    current: _Introduction | None = None
-    for line in reading.lines:
-        text = line.text[:400]
-        may = "terminated with" in text or "world_rank=" in text or "in device=" in text
-        found = _INTRODUCED.search(text) if may else None
-        task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
-        if task:
-            pids, pid = topology.rank_of_pid, int(task[1])
-            of = pids.get((task[2], pid), pids.get((None, pid)))
-            current = _Introduction(of, line.number, task[2])
-        elif found:
-            current = _Introduction(int(found["rank"] or found["world"] or found["device"]), line.number)
-        elif current is not None and line.number - current.number < 200:
-            ranks[line.number] = current
-            if text.startswith("  ") and line.number == current.number + 1:  # frames: the end is near
-                current = current._replace(number=line.number)
-    return ranks
 
 
 def _is_dated(reading: Reading) -> bool:

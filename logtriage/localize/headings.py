@@ -19,6 +19,8 @@ _HEADING = regex(
     rf"|^({HOST_WORD}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
     rf"|^(?:\([\w.-]{{1,40}}\) ?)?\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$%]{{0,80}})?\]?[#$%] "
     rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
+    # A row of what a scheduler says of one task, as `nomad alloc status` does.
+    rf"|^(?:Node|Host) ?[Nn]ame {{0,20}}[=:] {{1,20}}({HOST_WORD})$"
 )
 # Behind a prompt, tools that tell of the machine on which they run; a launcher's lines can come from others.
 _LOOKS_AT_ITSELF = regex(
@@ -53,7 +55,7 @@ def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> 
     looked: set[int] = set()
     for at, line in enumerate(lines):
         text = line.text[:200]
-        may = text[:1] in _FIRST or "@" in text[:40] or " | " in text[:110]
+        may = text[:1] in _FIRST or "@" in text[:40] or " | " in text[:110] or "ame" in text[:9]
         if may and (heading := _HEADING.match(text)) is not None:
             host = next(group for group in heading.groups() if group is not None)
         elif " " not in text and (alone := _ALONE.match(text)) is not None and _between_dashes(lines, at):

@@ -15,7 +15,11 @@ from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 MOST_HOSTS = 20_000  # of one list
-HOST_WORD = r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6})"
+# An address, a name with a number in it, or a name that a cloud's batch service drew (Azure's nodes).
+HOST_WORD = (
+    r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?=[\w.-]{0,100}\d)[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,6}"
+    r"|(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{16,40}(?:_\d{1,6})?(?![\w-]))"
+)
 # A row of a hostfile of mpirun or DeepSpeed: `cn-3 slots=8`, of MPICH: `cn-3:8`.
 _SLOTS = regex(rf"^\s*({HOST_WORD})(?:\s+slots\s*=\s*(\d{{1,3}})|:(\d{{1,2}})\s*$)")
 # What ssh says of the hosts that mpirun starts its daemons on, in their order.
@@ -171,8 +175,10 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
         in_table = "ank" in message and _RANKS_AND_HOSTS.match(message) is not None
         if not any(word in message for word in _INTRODUCING):
             continue
-        if line.host and (own := _COUNTED_IN.match(message)) is not None:
-            yield int(own[1]), line.host
+        # mpirun gathers the output of all hosts in a file of its own host.
+        by_host = line.host if "]<std" not in line.text[:40] else None
+        if by_host and (own := _COUNTED_IN.match(message)) is not None:
+            yield from list(_introduced(message)) or [(int(own[1]), by_host)]
             continue
         if line.host and (launcher := _NODE_OF_MANY.search(message)) is not None:
             first = int(launcher["node"]) * int(launcher["each"])
