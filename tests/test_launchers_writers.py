@@ -164,3 +164,50 @@ def test_a_local_rank_counts_from_its_nodes_first(tmp_path: Path, told: str, in_
     body = judged(tmp_path, files).verdict
     assert (body.failure_type, body.culprits.ranks) == ("code.type", (6,))
     assert not in_one_file or body.culprits.hosts == ("gb-11",)
+
+
+SPAWNED = "-- Process 5 terminated with the following error:\n" + TYPE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rank"),
+    [
+        ("", "", 5),
+        ("", "srun: error: v-c04: task 13: Exited with exit code 1\n", 13),
+        ("+ python -m torch.distributed.run --nproc_per_node 8 --node_rank 2 train.py\n", "", 21),
+    ],
+)
+def test_spawn_counts_its_own_nodes_processes(tmp_path: Path, before: str, after: str, rank: int) -> None:
+    body = judged(tmp_path, {"job.log": before + steps(20) + SPAWNED + after}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.type", (rank,))
+
+
+def test_composes_labels_are_the_machines_that_launchers_name(tmp_path: Path) -> None:
+    report = (
+        "=====\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-01-31_08:01:40\n"
+        "  host      : lab-gpu-9\n  rank      : 9 (local_rank: 1)\n  exitcode  : 1 (pid: 7)\n=====\n"
+    )
+    text = "".join(
+        behind(f"node{node}  | ", f"[rank{8 * node}] step {n} loss 2.1") for n in range(30) for node in (0, 1)
+    )
+    text += behind("node1  | ", behind("[rank9]: ", TYPE_ERROR) + report)
+    body = judged(tmp_path, {"compose.log": text}).verdict
+    assert body.failure_type == "code.type"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((9,), ("lab-gpu-9",))
+
+
+def test_the_one_rank_whose_host_is_told_is_placed(tmp_path: Path) -> None:
+    waited = "".join(
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran "
+        "for 600012 milliseconds before timing out.\n"
+        for rank in range(16)
+        if rank != 11
+    )
+    trace = (
+        "Collective: sequence 9 ALLREDUCE joined by ranks {0,1,2,3,4,5,6,7,8,9,10,12,13,14,15}, "
+        "missing ranks {11}\nRank 11: pool-b-7 pid 99, last entry state: completed\n"
+    )
+    body = judged(tmp_path, {"train.log": steps(30) + waited, "fr_trace.txt": trace}).verdict
+    assert body.failure_type == "collective.timeout"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((11,), ("pool-b-7",))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import bisect
 
 from logtriage.diagnose.decision import Decision
-from logtriage.localize.candidates import INTRODUCED_LINES, Candidate
+from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
+from logtriage.localize.introduced import INTRODUCED_LINES
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Sign
 from logtriage.localize.stages import Course, Moment, gather_course, moment

@@ -81,10 +81,11 @@ def blame(
     told = ""
     if machine and (not ranks or kernel):
         below = _ranks_under(root, candidates, exits, topology, hosts)
-        # Who says it of its own GPU was struck as well, though the kernel names one process alone.
-        says_itself = {each.rank for each in members if each.rank is not None and each not in kernel}
-        if below and len(below | says_itself) * 2 <= max(topology.size, 2) and below <= says_itself:
-            below |= says_itself & shown
+        # Who says it of its own GPU was struck as well, though the kernel names one process alone: if not
+        # all say so that run there.
+        there = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
+        if below and below < shown < there and len(shown) * 2 <= topology.size:
+            below = shown
         if below and len(below) * 2 <= max(topology.size, 2):
             ranks = below
     raised = {id(each.record) for each in members if each.record is not None}

@@ -59,7 +59,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         return died
     if suspects is None:
         return died_first(findings, ()) or _silent_host(findings, root)
-    hosts = findings.topology.hosts_of(suspects.ranks) if len(findings.topology.hosts) > 1 else []
+    hosts = findings.topology.hosts_of(suspects.ranks) if findings.topology.is_spread else []
     if not hosts and len(suspects.ranks) == 1:
         hosts = list(blame(root, findings.topology, findings.candidates)[0].hosts)  # the one that all lost
     culprits = Culprits(ranks=suspects.ranks, hosts=tuple(hosts))

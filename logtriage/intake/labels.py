@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from logtriage.intake.levels import SYSLOG_LEVELS, level_named
@@ -38,6 +38,7 @@ class Columns:
     rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
     syslog_host: bool = False  # `<ISO time> host program[pid]: `
     host_labels: Set[str] = frozenset()  # `host: `
+    bar_labels: Set[str] = frozenset()  # `host | `, before ranks in some lines
 
 
 _RANK_BRACKET = regex(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
@@ -60,6 +61,7 @@ _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
 # `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
 _BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
 _NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
 _WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
@@ -118,6 +120,10 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
             elif position == 0 and "|" in text[:90] and (match := _BARRED.match(text)):
                 head.host = None if _NO_PLACE.match(match[1]) else match[1]
                 end = match.end()
+            elif position == 0 and columns.bar_labels and (match := BAR.match(text)) is not None:
+                if match[1] in columns.bar_labels:
+                    head.host = match[1]
+                    end = match.end()
             elif columns.host_labels:
                 colon = text.find(":", position, position + 100)
                 if colon > position and text[position:colon] in columns.host_labels:
@@ -176,6 +182,15 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         head.styles += ("tee number",)
         return match.end()
     return 0
+
+
+def bar_labels(texts: Sequence[str]) -> Set[str]:
+    """The hosts in front of a bar with which nearly all lines begin, if ranks follow behind it in some."""
+    ranked = {match[1] for text in texts if "|" in text[:90] and (match := _BARRED.match(text))}
+    if not ranked or any(map(_NO_PLACE.match, ranked)):
+        return frozenset()
+    labelled = sum((match := BAR.match(text)) is not None and match[1] in ranked for text in texts)
+    return frozenset(ranked) if labelled * 10 >= len(texts) * 9 else frozenset()
 
 
 def read_nccl(text: str, match: re.Match[str], head: Head) -> None:

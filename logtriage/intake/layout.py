@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.json_lines import read_json
-from logtriage.intake.labels import Columns, Head
+from logtriage.intake.labels import Columns, Head, bar_labels
 from logtriage.intake.levels import level_named
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
@@ -203,6 +203,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         rank_name=sum(names.values()) >= 3 and sum(names.values()) * 4 >= total,
         syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
         host_labels=known,
+        bar_labels=bar_labels(texts),
     )
 
 

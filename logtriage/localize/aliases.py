@@ -41,6 +41,11 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         if exit_.host:
             reported[exit_.line.file].add(exit_.host)
     told_of: dict[str, set[str]] = defaultdict(set)
+    for exit_ in exits:  # below `node1| `, its launcher tells how that machine calls itself
+        label = exit_.line.host
+        if exit_.host and label and exit_.host != label and _NUMBERED_NODE.match(label):
+            told_of[label].add(exit_.host)
+    labels = set(told_of)
     for source in scene.sources:
         if source.host in of_files and source.host is not None and source.role in JOB_ROLES:
             told_of[source.host] |= reported[source.file] - {source.host}
@@ -49,7 +54,7 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
         elsewhere: set[str] = set().union(*(other for each, other in told_of.items() if each != host))
-        if len(names) == 1 and host not in said and not names & elsewhere:
+        if len(names) == 1 and (host not in said or host in labels) and not names & elsewhere:
             named.setdefault(host, next(iter(names)))
     spoken = {
         each

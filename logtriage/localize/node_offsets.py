@@ -42,11 +42,14 @@ class NodeOffsets:
         local = int(label[1])
         if line.rank not in (None, local):
             return None  # its own words, or the file, told better already
-        place = line.host or host
-        first = self.by_host.get(place) if place is not None else None
-        if first is None and place is None:
-            first = self.by_file.get(line.file)
+        first = self.first(line, host)
         return None if first is None else first + local
+
+    def first(self, line: Line, host: str | None = None) -> int | None:
+        """The first global rank of the node that wrote a line, on `host` unless the line says which."""
+        place = line.host or host
+        found = self.by_host.get(place) if place is not None else None
+        return self.by_file.get(line.file) if found is None and place is None else found
 
 
 def node_offsets(scene: Scene, exits: Sequence[Exit]) -> NodeOffsets:

@@ -16,7 +16,7 @@ from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import local_ranks
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
-from logtriage.localize.rosters import gather_roster, in_blocks, introductions, mapped_hosts
+from logtriage.localize.rosters import USUAL_RANKS, gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
@@ -83,6 +83,12 @@ class Topology:
         if line.file in self.label_of_file and (label := self.label_of_file[line.file].match(line.text[:80])):
             return int(label[1])
         return named
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether the job runs on several machines: of one alone all ranks that are known run there."""
+        elsewhere = self.size > max(USUAL_RANKS, len(self.host_of_rank))
+        return len(self.hosts) > 1 or (bool(self.hosts) and elsewhere)
 
     def machine(self, host: str | None) -> str | None:
         """The machine under a pod, or the host itself."""

@@ -1,0 +1,75 @@
+"""Whose exception a parent repeats: what `spawn`, Ray and XLA say above the traceback of a child."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from logtriage.intake.reading import Reading
+from logtriage.localize.exits import Exit
+from logtriage.localize.topology import Topology
+from logtriage.model import Line
+from logtriage.regex import regex
+
+# Lines by which a parent introduces the traceback of a child.
+_INTRODUCED = regex(
+    r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
+    r"|Exception in device=\w+:(?P<device>\d{1,5}): "
+)
+_RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
+INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
+
+
+class Introduction(NamedTuple):
+    """Whose exception follows, and the number of the line that says so."""
+
+    rank: int | None
+    number: int
+    host: str | None = None
+
+
+def introduced_ranks(
+    reading: Reading, topology: Topology, exits: Sequence[Exit]
+) -> dict[int, Introduction]:
+    """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
+    ranks: dict[int, Introduction] = {}
+    current: Introduction | None = None
+    for line in reading.lines:
+        text = line.text[:400]
+        may = "terminated with" in text or "world_rank=" in text or "in device=" in text
+        found = _INTRODUCED.search(text) if may else None
+        task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
+        if task:
+            pids, pid = topology.rank_of_pid, int(task[1])
+            of = pids.get((task[2], pid), pids.get((None, pid)))
+            current = Introduction(of, line.number, task[2])
+        elif found:
+            number = int(found["rank"] or found["world"] or found["device"])
+            rank = _spawned(number, line, topology, exits) if found["rank"] else number
+            current = Introduction(rank, line.number)
+        elif current is not None and line.number - current.number < 200:
+            ranks[line.number] = current
+            if text.startswith("  ") and line.number == current.number + 1:  # frames: the end is near
+                current = current._replace(number=line.number)
+    return ranks
+
+
+LEAST_APART = 2  # ranks of a node: with one a node, spawn's numbers are all 0
+
+
+def _spawned(number: int, line: Line, topology: Topology, exits: Sequence[Exit]) -> int | None:
+    """The global rank of the process that `spawn` counts as `number` on its own node.
+
+    Of a job on several machines by the first rank of that node, or by the one task that was seen to fail.
+    None where neither is told: only on the first machine the numbers are the same.
+    """
+    host = topology.host(line)
+    if (first := topology.offsets.first(line, host)) is not None:
+        return first + number
+    told = topology.global_rank(host, number) if host is not None and len(topology.hosts) > 1 else None
+    if told is not None:
+        return told
+    failed = {each.rank for each in exits if each.rank is not None and each.code > 0}
+    if len(failed) == 1 and (rank := failed.pop()) - number >= LEAST_APART:
+        return rank
+    return number if len(topology.hosts) < 2 else None
