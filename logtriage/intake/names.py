@@ -96,7 +96,7 @@ _POD_FOLDER = regex(r"^[a-z0-9-]+_(?P<pod>[a-z0-9.-]+)_[0-9a-f]{8}-?[0-9a-f-]{3,
 
 # Words that name what was logged or by what: what is left of the name is the machine.
 _MACHINE_LOG = (
-    r"dmesg|kern(?:\.log)?|kernel|kmsg|console|journal|journalctl|syslog|messages|var_log_messages"
+    r"dmesg|kern(?:\.log)?|kernel|kmsg|console|sol|serial|journal|journalctl|syslog|messages|var_log_messages"
     r"|(?:(?:nvidia|nv|rocm|amd|npu|hl|xpu)[-_]?|gpu[-_])?smi|dmon|pmon|nvlink"
     r"|nvidia[-_]bug[-_]report|bmc|sel|sdr|redfish|sensors|thermal|clocks|power|throttle|(?:node[-_]?)?health(?:[-_]?check)?|nhc"
     r"|dcgmi|dcgm|ibstat|ibstatus|ibdev2netdev|iblinkinfo|ibdiagnet|perfquery|mlxlink|ipmi(?:tool)?|lspci|lscpu|nvsm|fabricmanager"
@@ -299,6 +299,11 @@ _MANY = regex(r"(?i)^(?:nodes|hosts|machines|servers)$")  # all_nodes.log is of 
 _ADDRESS = regex(r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)")
 
 
+_CALLED_NODE = regex(
+    r"(?i)^(?:node|host|machine)[_=](?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)+|[a-z]+\d+)$"
+)  # node_cn-b.log
+
+
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
     if (address := _ADDRESS.search(base)) is not None:
         return address[0]
@@ -319,6 +324,8 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
         return ending  # messages.g1102: what looks like an ending is the machine
     found = LOG_WORD.match(stem)
     inner = found["host"] if found else stem
+    if (labelled := _CALLED_NODE.match(inner)) is not None:
+        inner = labelled["host"]
     if (_HOST_NAME.match(inner) and not _MANY.match(inner)) or _FQDN.match(inner):
         return inner
     pod_name = re.sub(r"^(?:logs?|stdout|stderr)[-_.]|[-_.](?:logs?|stdout|stderr)$", "", stem)
