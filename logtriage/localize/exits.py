@@ -135,12 +135,14 @@ def gather_exits(scene: Scene) -> list[Exit]:
         for place, each in best.items()
         if each.rank is not None or each.local_rank is not None or each.pid not in named
     }
-    # `local_rank: 5 (pid: 945)` is the `rank : 21 (local_rank: 5)` of the summary below it.
-    summed = {(each.line.file, each.pid): each for each in best.values() if each.rank is not None}
-    for place, each in best.items():
-        whole = summed.get((each.line.file, each.pid)) if each.rank is None and each.pid is not None else None
-        if whole is not None and each.local_rank == whole.local_rank:
-            best[place] = replace(each, rank=whole.rank, host=each.host or whole.host)
+    # `local_rank: 5 (pid: 945)` is the `rank : 21 (local_rank: 5)` of the summary below it: no rank 5.
+    summed = {(each.line.file, each.pid) for each in best.values() if each.rank is not None}
+    best = {
+        place: replace(each, local_rank=None)
+        if each.rank is None and each.pid is not None and (each.line.file, each.pid) in summed
+        else each
+        for place, each in best.items()
+    }
     told_by_tasks = {(each.line.file, each.line.number) for each in tasks}
     return [*(each for place, each in best.items() if place not in told_by_tasks), *tasks]
 
