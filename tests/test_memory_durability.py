@@ -196,3 +196,24 @@ def _wait_for(url: str) -> None:
         except OSError:
             time.sleep(0.1)
     raise AssertionError(f"nothing answers at {url}")
+
+
+# No file may grow: what a full disk is to whoever writes.
+ON_A_FULL_DISK = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+from logtriage.apps.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", [["memory", "list"], ["rules", "log"]])
+def test_a_full_disk_is_told_at_once(tmp_path: Path, command: list[str]) -> None:
+    environment = {**os.environ, "LOGTRIAGE_DATA_DIR": str(tmp_path / "data")}
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, *command],
+        env=environment, cwd=tmp_path, capture_output=True, timeout=25,
+    )  # fmt: skip
+    assert time.monotonic() - began < 20
+    assert done.returncode == 1 and b"ledger.sqlite3" in done.stderr

@@ -32,7 +32,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     try:
         with engine.begin() as connection:
             yield connection
-    except SQLAlchemyError as fault:
+    except (SQLAlchemyError, sqlite3.Error) as fault:  # the latter of what is said to a new connection
         raise LedgerFault(f"{place(engine)}: {getattr(fault, 'orig', None) or fault}") from None
 
 
@@ -79,9 +79,11 @@ def _make_durable(connection: Any, _: object) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             break
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as fault:
             # SQLite does not wait for its lock here: a new database that two open at once is refused to one.
-            if time.monotonic() > given_up:
+            # A full disk or one that cannot be written is another thing, and no waiting mends it.
+            is_taken = fault.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not is_taken or time.monotonic() > given_up:
                 raise
             time.sleep(0.05)
     connection.execute("PRAGMA synchronous=FULL")
