@@ -34,6 +34,23 @@ def test_a_retry_that_succeeded_was_survived() -> None:
     assert caught.recovered
 
 
+HALTED = "I feed: second go was fine\n"
+
+
+def habitual(rank: int, last: str) -> str:
+    """A rank that met the same exception early and late, in words that no rule knows."""
+    early = f"{clock(21)} W feed: went wrong\n{CAUGHT}{clock(21.1)} {HALTED}"
+    return steps(10) + early + steps(20, first=11, at=22) + (last if rank == 0 else "")
+
+
+def test_what_was_survived_time_and_again_is_so_once_more_if_the_same_follows_it() -> None:
+    late = f"{clock(61)} W feed: went wrong\n{CAUGHT}"
+    for after, recovered in ((f"{clock(61.1)} {HALTED}", True), ("", False), (f"{clock(61.1)} bye\n", False)):
+        found = findings(*(of_rank(rank, habitual(rank, late + after)) for rank in range(4)))
+        caught = [each for each in found.candidates if each.record is not None and each.rank == 0]
+        assert [each.recovered for each in caught] == [True, recovered]
+
+
 RETRYING = "WARNING saver: no state (OSError: [Errno 28] No space left on device), retrying 1/3\n"
 
 

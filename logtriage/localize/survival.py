@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from logtriage.localize.outcome import endings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
+from logtriage.mining.kinds import keyed, lines_of
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
@@ -27,10 +28,15 @@ RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error:
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 CALM_LINES = 20  # so many calm lines of a rank …
 CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
+HABIT = 3  # so many like exceptions that were survived make one more of them likely to be so …
+WRITTEN_ON = 3  # … if its writer wrote so many lines after it that complain of nothing
+SEARCHED_LINES = 400
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
 AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
 
 _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
+_OF_RANKS = (SourceRole.WORKER, SourceRole.MERGED)
+_LOUD = (Level.WARNING, Level.ERROR, Level.CRITICAL)
 _SUCCEEDED = regex(
     r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
@@ -53,6 +59,7 @@ class Afterwards:
     words: dict[tuple[str, int | None], list[float]]  # times of calm lines
     lines: dict[tuple[str, int | None], list[Line]]
     gave_up: dict[int, float]  # when a rank's watchdog last complained, where some ranks did not complain
+    steps: list[tuple[float, int]]  # of all ranks: times and numbers, in order
 
 
 def survivors(
@@ -60,7 +67,10 @@ def survivors(
 ) -> list[Candidate]:
     """The candidates, with those marked `recovered` that their writers survived."""
     afterwards = Afterwards(
-        _calm_words(scene, topology), _said_after(candidates, scene), _gave_up(candidates, topology)
+        _calm_words(scene, topology),
+        _said_after(candidates, scene),
+        _gave_up(candidates, topology),
+        _dated_steps(progress),
     )
     usual = _usual_complaints(candidates, progress)
     unfilled = _unfilled_norms(candidates, progress)
@@ -71,6 +81,7 @@ def survivors(
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
+    found = _with_habits(found, scene)
     return [_promoted(candidate, found) for candidate in found]
 
 
@@ -132,8 +143,7 @@ def _usual_complaints(candidates: Sequence[Candidate], progress: Progress) -> se
     last = progress.last_time
     if last is None or not any(map(_is_weak_complaint, candidates)):
         return set()
-    points = [point for trace in progress.with_one_count().traces for point in trace.points]
-    dated = sorted((point.line.time, point.step) for point in points if point.line.time is not None)
+    dated = _dated_steps(progress)
     return {
         each.rule.id
         for each in candidates
@@ -145,6 +155,11 @@ def _usual_complaints(candidates: Sequence[Candidate], progress: Progress) -> se
             or _steps_since(dated, each.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
         )
     }
+
+
+def _dated_steps(progress: Progress) -> list[tuple[float, int]]:
+    points = [point for trace in progress.with_one_count().traces for point in trace.points]
+    return sorted((point.line.time, point.step) for point in points if point.line.time is not None)
 
 
 def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
@@ -182,6 +197,64 @@ def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, f
             times[each.rank] = max(times.get(each.rank, each.time), each.time)
     silent = topology.size - len(times)
     return times if 0 < silent * 3 <= topology.size else {}
+
+
+def _with_habits(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+    """With one more exception of a kind that was survived again and again marked as survived as well.
+
+    Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
+    followed the others follows this one too, or its rank wrote several that complain of nothing.
+    """
+    kinds = Counter(kind for each in candidates if each.recovered and (kind := _kind(each)) is not None)
+    usual = {kind for kind, times in kinds.items() if times >= HABIT}
+    if not any(not each.recovered and _kind(each) in usual for each in candidates):
+        return list(candidates)
+    lines = {reading.source.file: reading.lines for reading in scene.readings}
+    after = {id(each): _after(each, lines[each.line.file]) for each in candidates if _kind(each) in usual}
+    followed = Counter(
+        (_kind(each), _shape(after[id(each)][0]))
+        for each in candidates
+        if each.recovered and after.get(id(each))
+    )
+    return [
+        replace(each, recovered=True)
+        if not each.recovered
+        and (said := after.get(id(each)))
+        and (
+            followed[_kind(each), _shape(said[0])] >= HABIT
+            or (each.rank is not None and sum(map(_is_calm, said)) >= WRITTEN_ON)
+        )
+        else each
+        for each in candidates
+    ]
+
+
+def _kind(candidate: Candidate) -> str | None:
+    """What was raised, and where: file and function of the innermost frames."""
+    record = candidate.record
+    if record is None or not record.raised or candidate.source_role not in _OF_RANKS:
+        return None
+    raised = record.raised[-1]
+    frames = [f"{frame.path}:{frame.function}" for frame in raised.frames[-2:]]
+    return " ".join((candidate.failure_type, raised.type, *frames))
+
+
+def _after(candidate: Candidate, lines: Sequence[Line]) -> list[Line]:
+    """The next lines of its writer, as far as the lines themselves name it."""
+    last = candidate.record.lines[-1] if candidate.record is not None else candidate.line
+    begin = bisect.bisect_right(lines, last.number, key=lambda line: line.number)
+    later = lines[begin : begin + SEARCHED_LINES]
+    own = [each for each in later if each.rank == candidate.rank and each.text.strip()]
+    return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
+
+
+def _shape(line: Line) -> bytes | None:
+    found = [key for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n"))]
+    return found[0] if found else None
+
+
+def _is_calm(line: Line) -> bool:
+    return line.level not in _LOUD and _UNDONE.search(line.message[:400]) is None
 
 
 def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
@@ -249,6 +322,8 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
     last = progress.last_time
     # The steps of a later attempt say nothing of this one.
     if candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS:
+        return True
+    if candidate.attempt is None and _steps_since(afterwards.steps, candidate.time) >= LIVED_WITH_STEPS:
         return True
     if candidate.rank is None:
         return False
