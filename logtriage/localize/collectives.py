@@ -8,12 +8,13 @@ all are at the same number with different operations, the odd ones out (a desync
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from logtriage.localize.behind import Suspects, Waiting, behind_in_order, behind_in_waits, chain, late_comers
 from logtriage.localize.candidates import Candidate
-from logtriage.localize.progress import Progress, by_rank
+from logtriage.localize.progress import Progress, Trace, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line, SourceRole
@@ -172,16 +173,35 @@ def silent_ranks(
     )
     if behind is not None:
         return behind
-    steps = {rank: trace.last.step for rank, trace in by_rank(progress.traces).items() if rank in known}
-    if len(steps) >= 2:
-        top = max(steps.values())
-        late = {rank for rank, step in steps.items() if step < top - 1}
-        if late and len(late) <= max(1, len(steps) // 3):
+    traces = {rank: trace for rank, trace in by_rank(progress.traces).items() if rank in known}
+    if len(traces) >= 2:
+        top = max(trace.last.step for trace in traces.values())
+        usual = _usual_skips(traces.values())
+        late = {rank for rank, trace in traces.items() if trace.last.step < top - usual}
+        if late and len(late) <= max(1, len(traces) // 3):
             return Suspects(tuple(sorted(late)), "stopped at an earlier step than its peers", sure=False)
     alone = [rank for rank in sorted(known) if odd_words(scene, topology, [rank])]
     if len(alone) == 1 and len(known) > 2:
         return Suspects(tuple(alone), "wrote something near its end that no other rank wrote", sure=False)
     return None
+
+
+FAR_BEYOND = 4
+
+
+def _usual_skips(traces: Iterable[Trace]) -> int:
+    """Of how many steps a rank may tell nothing by chance: of none where they report all of them.
+
+    Some report only now and then. Of many such ranks one or the other is far beyond what is usual.
+    """
+    skips = sorted(
+        later.step - earlier.step
+        for trace in traces
+        for earlier, later in pairwise(trace.points)
+        if later.step > earlier.step
+    )
+    usual = skips[len(skips) * 9 // 10] if skips else 1
+    return usual if usual == 1 else FAR_BEYOND * usual
 
 
 _ODD_TAIL = 60  # lines of each rank's end that are compared
