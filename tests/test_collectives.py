@@ -53,6 +53,28 @@ def test_what_each_rank_waited_in_is_read_from_its_watchdog() -> None:
     assert (one.rank, one.sequence, one.operation, one.shape) == (3, 77, "_ALLGATHER_BASE", "55")
 
 
+def test_whose_own_watchdog_stood_still_is_no_victim() -> None:
+    stuck = (
+        "[rank2]:[F131 08:30:01.100000000 ProcessGroupNCCL.cpp:1557] [PG ID 0 PG GUID 0(default_pg) Rank 2] "
+        "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring "
+        "enqueued collectives. This typically indicates a NCCL/CUDA API hang blocking the "
+        "watchdog.\n"
+    )
+    others = [of_rank(rank, timed_out(rank)) for rank in (0, 1, 3)]
+    assert suspects(*others, of_rank(2, stuck)) == (2,)
+
+
+def test_irregular_reports_of_steps_put_nobody_behind() -> None:
+    def told(rank: int, *numbers: int) -> Reading:
+        made = "".join(steps(1, first=number, at=2.0 * number) for number in numbers)
+        return of_rank(rank, made + timed_out(rank))
+
+    regular = [told(rank, *range(1, 31)) for rank in range(5)]
+    assert suspects(*regular, told(5, *range(1, 21))) == (5,)
+    now_and_then = [told(rank, *range(1 + rank % 3, 31, 5)) for rank in range(5)]
+    assert suspects(*now_and_then, told(5, *range(1, 24, 5))) is None
+
+
 def test_the_first_that_a_rank_waited_in_counts() -> None:
     (one,) = waits(scene(of_rank(3, timed_out(3, seq=77) + timed_out(3, seq=78))))
     assert one.sequence == 77

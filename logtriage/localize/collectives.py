@@ -166,7 +166,8 @@ def silent_ranks(
     if silent and len(silent) <= max(1, len(known) // 3):
         return Suspects(tuple(sorted(silent)), "said nothing while its peers complained")
     behind = (
-        late_comers(candidates)
+        _stuck_alone(candidates, known)
+        or late_comers(candidates)
         or behind_in_order(scene, known)
         or behind_in_waits(waits(scene))
         or chain(scene)
@@ -184,6 +185,25 @@ def silent_ranks(
     if len(alone) == 1 and len(known) > 2:
         return Suspects(tuple(alone), "wrote something near its end that no other rank wrote", sure=False)
     return None
+
+
+_STUCK = regex(r"watchdog got stuck for \d+ seconds")
+
+
+def _stuck_alone(candidates: Iterable[Candidate], known: set[int]) -> Suspects | None:
+    """The few ranks whose own watchdog stood still, in a call of NCCL or CUDA, where the others gave up."""
+    stuck: set[int] = set()
+    waited: set[int] = set()
+    for each in candidates:
+        if each.rank is not None and each.failure_type.startswith(("collective.", "cuda.")):
+            if _STUCK.search(each.line.text[:1000]):
+                stuck.add(each.rank)
+            elif each.failure_type == "collective.timeout":
+                waited.add(each.rank)
+    alone = stuck - waited
+    if not alone or len(alone) * 3 > len(known) or not waited:
+        return None
+    return Suspects(tuple(sorted(alone)), "stood still itself while its peers waited in vain")
 
 
 FAR_BEYOND = 4
