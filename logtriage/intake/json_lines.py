@@ -11,7 +11,7 @@ from logtriage.intake.times import Stamp, epoch_seconds, find_time
 from logtriage.model import Level
 from logtriage.regex import regex
 
-_MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
+MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
 _EXCEPTIONS = (
     "exc_info", "exc", "exception", "traceback", "stack_trace", "stacktrace", "stack", "exc_text", "error",
     "err", "full_message", "stack_info", "backtrace",
@@ -73,7 +73,7 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
         fields = _error_file(fields)
     flat = fields if _NESTED_SET.isdisjoint(fields) else _flattened(fields)
     used: set[str] = set()
-    message = _texts(flat, _MESSAGES, used, first_only=True)
+    message = _texts(flat, MESSAGES, used, first_only=True)
     exception = ""
     if not _EXCEPTIONS_SET.isdisjoint(flat):
         exception = _texts(flat, _EXCEPTIONS, used, first_only=False)
@@ -146,6 +146,12 @@ def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
                 if name == "record" and key == "extra" and isinstance(value, dict):
                     for deep_key, deep_value in value.items():
                         flat.setdefault(deep_key, deep_value)
+    resource = fields.get("resource")  # of Google Cloud's logging: what wrote it
+    if isinstance(resource, dict) and isinstance(resource.get("labels"), dict):
+        for key, value in resource["labels"].items():
+            flat.setdefault(key, value)
+        if resource.get("type") == "ml_job" and isinstance(flat.get("task_name"), str):
+            flat.setdefault("host", flat["task_name"])
     record = fields.get("record")
     if isinstance(record, dict) and "message" in record:
         flat["message"] = record["message"]  # loguru: "text" holds the formatted line

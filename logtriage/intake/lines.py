@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from logtriage.intake.json_lines import JsonRecord, read_json
 from logtriage.intake.labels import Columns, Head
 from logtriage.intake.layout import Layout
 from logtriage.intake.prefixes import read_head
+from logtriage.intake.printed import message_of, printed_records
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY, Stamp, inner_time
 from logtriage.model import Level, Line, Source
@@ -38,6 +41,8 @@ def segments(text: str) -> list[str]:
         if record is not None:
             parts = record.message.split("\n")
             return [part for part in [*parts, record.extra] if part] or [text]
+    if (said := message_of(text[:65_536])) is not None:
+        return [part for part in said.split("\n") if part] or [text]
     if "\r" not in text:
         return [text]
     return [part for part in text.split("\r") if part.strip()] or [""]
@@ -62,10 +67,32 @@ class LineReader:
         if pieces[-1] == b"":
             pieces.pop()
         lines: list[Line] = []
-        for number, piece in enumerate(pieces, start=first_line):
-            lines.append(self.read(piece, number, offset))
+        printed = {
+            index: record
+            for start, stop, record in printed_records(pieces, self._year)
+            for index in range(start, stop)
+        }
+        for index, piece in enumerate(pieces):
+            line = self.read(piece, first_line + index, offset)
+            record = printed.get(index)
+            lines.append(line if record is None else self._of_record(line, record))
             offset += len(piece) + 1
         return lines
+
+    def _of_record(self, line: Line, record: JsonRecord) -> Line:
+        """A line of a record that is printed over many: writer and time stand on others of them."""
+        head = Head()
+        message, level, stamp, rank, host, pid = self._of_json(record, head)
+        rank = self._rank(rank, head, host, pid, message)
+        return replace(
+            line,
+            message=message if message_of(line.text) is not None else "",
+            time=self._time(stamp, head, rank),
+            level=level,
+            rank=rank,
+            host=host or self._source.host,
+            pid=pid,
+        )
 
     def read(self, raw: bytes, number: int, offset: int) -> Line:
         """Read one line, with or without its line end, that starts at byte `offset` of the file."""

@@ -208,13 +208,19 @@ def _suspects(
     named = {
         code
         for code, each in new.items()
-        if _UNTOLD.search(each)
-        or any(asked.blurs.may_match(line) for line in _on_lines(each) for asked in patterns)
+        if _UNTOLD.search(each) or any(_may_match(asked.blurs, each) for asked in patterns)
     }
     if len(remembered) + len(new) > MOST_REMEMBERED:
         remembered.clear()
     remembered |= {each: code in named for code, each in new.items() if len(each) <= KEY_BYTES}
     return suspects | named, unasked
+
+
+def _may_match(database: PatternDatabase, blurred: bytes) -> bool:
+    if not _is_otherwise(blurred):
+        return database.may_match(blurred)
+    # What stands in the fields of a record cannot be told well enough to ask patterns in full.
+    return any(database.may_match(line, in_full=False) for line in _on_lines(blurred))
 
 
 def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase) -> dict[int, list[int]]:
@@ -259,20 +265,21 @@ def _is_otherwise(blurred: bytes) -> bool:
         (b"{" in blurred and b'{"' in blurred)
         or (b"#" in blurred and b"#000[" in blurred)
         or (b"^" in blurred and b"^[[" in blurred)
+        or (b'"' in blurred and b'": "' in blurred)  # a field of a record that is printed over many lines
     )
     return shown or b"\x01" in blurred.translate(_SPECIAL)
 
 
 def _on_lines(blurred: bytes) -> list[bytes]:
-    """The parts of a line that rules match on, as far as its blur tells them."""
-    if not _is_otherwise(blurred):
-        return [blurred]
+    """The parts that rules match on of a line whose text is another one, as far as its blur tells them."""
     text = plain(blurred)
     parts = segments(text)
     if '{"' in text:
         # Blurred numbers are none to a JSON reader: here is what stands in the fields, and they as key=value.
         text = _ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), text)
         parts += [text, _BESIDE_TEXT.sub("\n", text), _BETWEEN_FIELDS.sub(" ", _BEFORE_VALUE.sub("=", text))]
+    elif '": "' in text:
+        parts.append(_ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), text.split('": "', 1)[1]))
     # Other alphabets have no part in patterns but as "any sign", which for patterns over bytes is one byte.
     return _BEYOND_ASCII.sub("\x7f", "\n".join(parts)).encode().split(b"\n")
 

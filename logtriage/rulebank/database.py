@@ -110,10 +110,10 @@ class PatternDatabase:
                         missed.add(index)
         return missed
 
-    def may_match(self, line: bytes) -> bool:
+    def may_match(self, line: bytes, *, in_full: bool = True) -> bool:
         """Whether a rule matches a line, or a part of it between carriage returns; of a blur, whether it may.
 
-        Patterns that Hyperscan names are asked once more in full: a keyword of a long one is soon met.
+        Patterns that Hyperscan names are asked once more `in_full`: a keyword of a long one is soon met.
         """
 
         def note(pattern: int, start: int, stop: int, flags: int, named: set[int]) -> None:
@@ -122,6 +122,8 @@ class PatternDatabase:
         for part in line.split(b"\r"):
             named: set[int] = set()
             self.compiled.scan(part, match_event_handler=note, context=named)
+            if named and not in_full:
+                return True
             if any(self._full(self._rules[index].pattern).search(part) for index in named):
                 return True
         return False
