@@ -207,7 +207,7 @@ _WORDS = (
 )
 _IS_OVER = regex(r"(?i)\b(?:finished|completed|successfully|done)\b")
 _OF_LOADING = ("checkpoint.",)
-_OF_STEPS = ("slow.", "numerics.")
+_OF_STEPS = ("slow.", "numerics.", "data.")  # who asks for samples, too, is not saving
 _OF_STORING = ("host.disk_full", "storage.")
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
 _NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
