@@ -49,7 +49,7 @@ def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> 
     """The headings of a file, if all name hosts of one row.
 
     In the job's own output (`of_job`) they count only where there are several hosts, or known ones, or
-    below a prompt at which somebody looked at a machine.
+    below a prompt at which somebody looked at a machine, or in what a scheduler says of a task.
     """
     found: list[tuple[int, str]] = []
     looked: set[int] = set()
@@ -64,7 +64,7 @@ def headings(lines: Sequence[Line], known: Collection[str], *, of_job: bool) -> 
             continue
         if is_host(host):
             found.append((line.number, host))
-            if "@" in text and _LOOKS_AT_ITSELF.search(text) is not None:
+            if "ame" in text[:9] or ("@" in text and _LOOKS_AT_ITSELF.search(text) is not None):
                 looked.add(line.number)
     hosts = {host for _, host in found}
     if len({re.sub(r"\d+", "#", host) for host in hosts}) != 1:

@@ -1,0 +1,86 @@
+"""Hosts by the names that schedulers, clouds and launchers give them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import logtriage
+from logtriage.report.document import Verdict
+
+
+def judged(folder: Path, files: dict[str, str]) -> Verdict:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return logtriage.triage(folder, offline=True)
+
+
+def steps(rank: int, last: int) -> str:
+    return "".join(f"2026-05-01 10:{at:02d}:00 rank {rank} step {at} loss 2.1\n" for at in range(last))
+
+
+def test_the_node_of_a_task_stands_above_its_events(tmp_path: Path) -> None:
+    status = (
+        "ID         = 5d0e77aa-1\nNode Name  = rack4-c\nClient Status = failed\n\nRecent Events:\n"
+        "2026-05-01T10:31:00Z  Terminated  "
+        'Exit Code: 137, Exit Message: "OOM Killed"\n'
+    )
+    peers = "rank 8 up on rack4-b\n" + steps(8, 30)
+    found = judged(tmp_path, {"status_5d0e.txt": status, "task_a.stderr": peers}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("host.out_of_memory", ("rack4-c",))
+
+
+def test_the_prolog_that_failed_names_its_node(tmp_path: Path) -> None:
+    log = (
+        "[2026-05-01T10:00:01.000] sched: Allocate JobId=77 NodeList=q[1-4] #CPUs=64 Partition=gpu\n"
+        "[2026-05-01T10:00:09.000] error: validate_node_specs: Prolog or job env setup failure on node q3, "
+        "draining the node\n[2026-05-01T10:00:09.100] JobId=77 launch failed, requeued and held\n"
+    )
+    found = judged(tmp_path, {"slurmctld.log": log}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("scheduler.launch", ("q3",))
+
+
+def test_flux_names_the_node_that_it_lost(tmp_path: Path) -> None:
+    out = steps(0, 30) + (
+        "1801.220s: job.exception type=node-failure severity=0 "
+        "lost contact with job shell on corona77 (rank 2)\n"
+    )
+    found = judged(tmp_path, {"flux-f2xA.out": out}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("host.node_lost", ("corona77",))
+
+
+def test_an_agents_local_rank_is_the_rank_of_its_summary(tmp_path: Path) -> None:
+    agent = (
+        "E0501 10:30:02.000000 900 torch/distributed/elastic/multiprocessing/api.py:869] failed "
+        "(exitcode: -11) local_rank: 3 (pid: 611) of binary: /usr/bin/python\n"
+        "=====\ntrain.py FAILED\n-----\nRoot Cause (first observed failure):\n[0]:\n"
+        "  time      : 2026-05-01_10:30:01\n  host      : ab-c9\n  rank      : 27 (local_rank: 3)\n"
+        "  exitcode  : -11 (pid: 611)\n  error_file: <N/A>\n"
+        "  traceback : Signal 11 (SIGSEGV) received by PID 611\n=====\n"
+    )
+    found = judged(tmp_path, {"node_ab-c9.log": steps(24, 30) + agent}).verdict
+    assert found.culprits.ranks == (27,)
+    assert found.culprits.hosts == ("ab-c9",)
+
+
+def test_what_mpirun_gathered_is_of_the_hosts_that_ranks_name(tmp_path: Path) -> None:
+    tagged = "".join(
+        f"[1,{rank}]<stdout>:rank {rank}/8 local {rank % 4} host bert-worker-{rank // 4} up\n"
+        for rank in range(8)
+    )
+    tagged += "".join(f"[1,0]<stdout>:step {at} loss 2.1\n" for at in range(30))
+    tagged += "[1,6]<stderr>:RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    found = judged(tmp_path, {"bert-launcher-4xk2p.log": tagged}).verdict
+    assert (found.culprits.ranks, found.culprits.hosts) == ((6,), ("bert-worker-1",))
+
+
+def test_a_pod_that_was_drained_was_preempted(tmp_path: Path) -> None:
+    events = (
+        "LAST SEEN   TYPE      REASON      OBJECT                MESSAGE\n"
+        "9m          Normal    Scheduled   pod/sft-worker-1      "
+        "Successfully assigned ml/sft-worker-1 to pool-d4\n"
+        "3m          Normal    Drain       node/pool-d4          Draining node for an upgrade of its image\n"
+        "3m          Normal    Evicted     pod/sft-worker-1      Evicted by eviction API (grace period 60s)\n"
+    )
+    found = judged(tmp_path, {"events.txt": events, "sft-worker-1.log": steps(8, 30)}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("scheduler.preempted", ("pool-d4",))
