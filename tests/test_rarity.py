@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scenes import clock, job, judged, steps, traceback
 
+from logtriage.intake import reading as intake_reading
 from logtriage.pipeline import triage
 from logtriage.report.document import Verdict
 
@@ -108,3 +110,32 @@ def test_few_steps_that_were_read_of_many_are_a_history(tmp_path: Path) -> None:
     }
     lines = indicated(judged(tmp_path, files), tmp_path)
     assert set(again.splitlines()) <= lines
+
+
+def test_what_began_where_a_large_file_was_not_read_is_indicated_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("WHOLE_BYTES", 2_000), ("WINDOWS_BYTES", 1), ("LEAST_WINDOWS", 3_000)):
+        monkeypatch.setattr(intake_reading, name, size)
+    kinds = ("draining the queue", "lost sight of the others", "parting from the group", "closing the feed")
+    storm = [f"{clock(61 + 0.1 * number)} INFO out: {kinds[number // 10]} {number}" for number in range(40)]
+    text = steps(30) + "".join(f"{line}\n" for line in storm)
+    files = {f"rank{rank}.log": text + (OOM if rank == 1 else "") for rank in range(4)}
+    verdict = judged(tmp_path, files)
+    told = {(each.file, each.line) for each in verdict.indications}
+    assert {(file, 31 + number) for file in files for number in range(40)} <= told
+
+
+def test_of_a_hang_the_last_words_that_no_healthy_step_had_are_indicated(tmp_path: Path) -> None:
+    waits = f"{clock(60)} INFO fence: reached, the others are awaited\n"
+    usual = f"{clock(20)} INFO prefetch: queue is short\n"
+    again = f"{clock(60.5)} INFO prefetch: queue is short\n"
+    quiet = "".join(f"{clock(2 * number)} DEBUG prefetch: part {number} read\n" for number in range(30))
+    files = {
+        "node-0.log": steps(10) + usual + steps(20, first=11, at=21) + waits + again,
+        "node-1.log": quiet + usual + waits + again,
+        "launcher.log": "".join(f"{clock(60 * number)} [watch] all alive\n" for number in range(60)),
+    }
+    verdict = judged(tmp_path, files)
+    assert verdict.verdict.failure_type == "hang.silent"
+    assert indicated(verdict, tmp_path) == {waits.strip()}
