@@ -211,3 +211,21 @@ def test_the_one_rank_whose_host_is_told_is_placed(tmp_path: Path) -> None:
     body = judged(tmp_path, {"train.log": steps(30) + waited, "fr_trace.txt": trace}).verdict
     assert body.failure_type == "collective.timeout"
     assert (body.culprits.ranks, body.culprits.hosts) == ((11,), ("pool-b-7",))
+
+
+def test_a_worker_beside_a_master_that_left_no_log(tmp_path: Path) -> None:
+    text = "MASTER_ADDR=ocr-master-0 MASTER_PORT=23456\n" + steps(30) + TYPE_ERROR
+    body = judged(tmp_path, {"ocr-worker-0.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.type", (1,))
+
+
+@pytest.mark.parametrize(
+    ("last", "failure_type"),
+    [("Completed", "none.completed"), ("Running", "none.running")],
+)
+def test_a_job_all_of_whose_pods_completed_ended_well(tmp_path: Path, last: str, failure_type: str) -> None:
+    rows = "NAME           READY   STATUS      RESTARTS   AGE\n" + "".join(
+        f"ocr-worker-{at}   0/1     {last if at == 2 else 'Completed':9}   0          5h\n" for at in range(3)
+    )
+    body = judged(tmp_path, {"ocr-worker-0.log": steps(30), "pods.txt": rows}).verdict
+    assert body.failure_type == failure_type

@@ -114,3 +114,18 @@ def test_polling_of_a_machine_is_no_sign_of_life() -> None:
 def test_one_rank_that_goes_on_is_progress() -> None:
     here = scene(of_rank(0, steps(20)), of_rank(1, steps(400)))
     assert judge(here, gather(here)).kind == "running"
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_a_bar_that_is_drawn_anew_without_moving_shows_a_hang(end: str) -> None:
+    def bar(count: int, seconds: int) -> str:
+        passed = f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        return f"Epoch 2:  {count // 9}%|##   | {count}/900 [{passed}<33:20,  2.00s/it, loss=2.1]{end}"
+
+    moving = "".join(bar(count, 2 * count) for count in range(1, 120))
+    frozen = "".join(bar(119, 240 + 500 * again) for again in range(1, 9))
+    evaluated = "".join(bar(119, 240 + 60 * again) for again in range(1, 9))
+    assert outcome(moving + frozen).kind == "hang"
+    assert outcome(moving).kind == "running"
+    assert outcome(moving + evaluated).kind == "running"
+    assert outcome(moving + frozen + bar(120, 4900) + bar(121, 4902)).kind == "running"

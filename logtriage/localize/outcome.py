@@ -50,6 +50,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
     newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
+    if (silence := _frozen_bar(scene, newest)) is not None:
+        return Outcome("hang", newest, silence, f"the bar was drawn for {silence:.0f} s and did not move")
     last_seen = max(scene.job_times(), default=None)
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
@@ -72,7 +74,27 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
 def _end(scene: Scene, progress: Progress) -> Line | None:
     """The line by which the job is done: it says so, or all that was to be done is."""
     said = next(iter(endings(scene, progress)), None)
-    return said or _at_its_goal(progress) or after_last_epoch(scene, progress)
+    return said or _at_its_goal(progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
+
+
+# A row of `kubectl get pods`, with or without the column of namespaces.
+_POD_ROW = regex(
+    r"^(?:[a-z0-9][\w-]{0,62}\s+)?(?P<pod>[a-z0-9][\w.-]{1,252})\s+\d{1,3}/\d{1,3}"
+    r"\s+(?P<status>[A-Z][\w:/]{2,40})\s+(?P<restarts>\d{1,5})"
+)
+
+
+def _all_pods_done(scene: Scene) -> Line | None:
+    """The last row of a list of pods that all ended with status 0 at once; of a pod the last row counts."""
+    rows: dict[str, tuple[bool, Line]] = {}
+    for reading in scene.readings:
+        if reading.source.role is SourceRole.KUBERNETES:
+            for line in reading.lines:
+                if (row := _POD_ROW.match(line.text[:600])) is not None:
+                    well = row["status"] in ("Completed", "Succeeded") and int(row["restarts"]) == 0
+                    rows[row["pod"]] = (well, line)
+    done = [line for well, line in rows.values() if well]
+    return done[-1] if done and len(done) == len(rows) else None
 
 
 def endings(scene: Scene, progress: Progress) -> list[Line]:
@@ -213,6 +235,42 @@ def _watched_silence(scene: Scene, last: Line) -> float | None:
 def _shape(line: Line) -> str:
     """The first words of a message, without its numbers."""
     return re.sub(r"[\W\d]+", " ", line.message)[:60]
+
+
+_BAR = regex(
+    r"(?P<count>\d{1,9})/(?P<total>\d{1,9}) \[(?:(?P<hours>\d{1,4}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d\d)<"
+)
+FROZEN_BARS = 3
+FROZEN_SECONDS = 900.0  # an evaluation or a save can hold a bar up for minutes
+FROZEN_STEPS = 50.0  # of the bar's own average
+BAR_LINES, BAR_WIDTH = 60, 16_384  # of the end of a file, and of each of its lines
+
+
+def _frozen_bar(scene: Scene, last: Line) -> float | None:
+    """For how long the bar at the end of a file was drawn again and again with one count.
+
+    Other writers make a bar draw itself anew, and so does a tick of its own: its clock goes on alone.
+    """
+    lines = scene.lines(last.file)
+    if "%|" not in last.text or not lines or "<" not in lines[-1].text[-400:]:
+        return None
+    drawn = [
+        (int(bar["count"]), int(bar["total"]), _elapsed(bar))
+        for line in lines[-BAR_LINES:]
+        for bar in _BAR.finditer(line.text[-BAR_WIDTH:])
+    ]
+    if not drawn or not 0 < drawn[-1][0] < drawn[-1][1]:
+        return None
+    run = [each for each in drawn if each[:2] == drawn[-1][:2]]
+    if len(run) < FROZEN_BARS or drawn[-len(run) :] != run:
+        return None
+    count, _, began = run[0]
+    silence = run[-1][2] - began
+    return silence if silence > max(FROZEN_SECONDS, FROZEN_STEPS * began / count) else None
+
+
+def _elapsed(bar: re.Match[str]) -> float:
+    return 3600.0 * int(bar["hours"] or 0) + 60.0 * int(bar["minutes"]) + int(bar["seconds"])
 
 
 BEATS = 20

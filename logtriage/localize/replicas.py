@@ -11,11 +11,12 @@ from logtriage.regex import regex
 _POD_NUMBER = regex(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
 
 
-def pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
+def pod_ranks(hosts: set[str], host_of_rank: dict[int, str], masters: set[str]) -> dict[str, int]:
     """Ranks of numbered pods, one rank a pod: the pod's index, or one more where a master is rank 0.
 
     Kubeflow's PyTorchJob counts its workers from 0 beside a master; StatefulSets and Indexed Jobs count
-    all pods. Nothing where the lines themselves told which rank runs on which of these hosts.
+    all pods. `masters` are named as the place where all meet. Nothing where the lines themselves told which
+    rank runs on which of these hosts.
     """
     if set(host_of_rank.values()) & hosts and len(host_of_rank) > len(hosts):
         return {}
@@ -26,9 +27,10 @@ def pod_ranks(hosts: set[str], host_of_rank: dict[int, str]) -> dict[str, int]:
             rows[found["base"], found["role"]][int(found["number"])] = host
     ranks: dict[str, int] = {}
     for (base, role), row in rows.items():
-        if base.endswith(("-master", "-chief", "-launcher")) or len(row) + (f"{base}-master-0" in hosts) < 2:
+        has_master = f"{base}-master-0" in hosts | masters
+        if base.endswith(("-master", "-chief", "-launcher")) or len(row) + has_master < 2:
             continue
-        beside_master = role is not None and f"{base}-master-0" in hosts and 0 in row
+        beside_master = role is not None and has_master and 0 in row
         ranks.update({host: number + beside_master for number, host in row.items()})
     return ranks
 

@@ -293,7 +293,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             if each.source.file not in host_of_file
         },
         number_of_file=belied,
-        rank_of_pod=as_said(pod_ranks(set(host_of_file.values()), host_of_rank), host_of_rank)
+        rank_of_pod=as_said(
+            pod_ranks(set(host_of_file.values()), host_of_rank, _meeting_hosts(scene)), host_of_rank
+        )
         | replica_ranks(scene, ranks),
         rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
@@ -315,15 +317,18 @@ _MEETS = regex(r"(?i)endpoint|addr|method")  # the rarest word of each, soon loo
 def _meeting_rows(scene: Scene) -> set[str]:
     """The names, without their numbers, of files one of which is named after the host where all meet."""
     stems = {source.file.rsplit("/", 1)[-1].split(".", 1)[0] for source in scene.sources}
-    told = (
+    return {re.sub(r"\d+$", "", host) for host in _meeting_hosts(scene) if host in stems}
+
+
+def _meeting_hosts(scene: Scene) -> set[str]:
+    return {
         found["host"]
         for reading in scene.readings
-        if reading.source.role in JOB_ROLES
+        if reading.source.role in (*JOB_ROLES, SourceRole.KUBERNETES)
         for line in reading.lines[:MEETING_LINES]
         if _MEETS.search(line.text[:400])
         if (found := _MEETING.search(line.text[:400])) is not None
-    )
-    return {re.sub(r"\d+$", "", host) for host in told if host in stems}
+    }
 
 
 MEETING_LINES = 200  # start-up tells it
