@@ -84,3 +84,23 @@ def test_a_pod_that_was_drained_was_preempted(tmp_path: Path) -> None:
     )
     found = judged(tmp_path, {"events.txt": events, "sft-worker-1.log": steps(8, 30)}).verdict
     assert (found.failure_type, found.culprits.hosts) == ("scheduler.preempted", ("pool-d4",))
+
+
+def test_a_node_is_called_what_stands_behind_the_word_node(tmp_path: Path) -> None:
+    fault = "[rank9]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    found = judged(tmp_path, {"node_qx-a.log": steps(0, 30), "node_qx-b.log": steps(9, 30) + fault}).verdict
+    assert (found.culprits.ranks, found.culprits.hosts) == ((9,), ("qx-b",))
+
+
+def test_who_had_a_nan_of_its_own_before_all_stopped(tmp_path: Path) -> None:
+    def said(second: int, rank: int, message: str) -> str:
+        return f"2026-05-01 10:40:{second:02d},000 [rank={rank}] WARNING {message}\n"
+
+    own = said(1, 6, "NaN detected in loss of this micro-batch")
+    ends = "".join(
+        said(9 + at, rank, "FloatingPointError: grad norm is nan at step 30, stopping")
+        for at, rank in enumerate((3, 0, 6, 11))
+    )
+    log = "".join(said(0, 0, f"step {at} loss 2.1") for at in range(30)) + own + ends
+    found = judged(tmp_path, {"train.log": log}).verdict
+    assert (found.failure_type, found.culprits.ranks) == ("numerics.nan", (6,))

@@ -34,6 +34,9 @@ def blame(
     Empty where all ranks of the job show it alike.
     """
     members = root.causes or root.members
+    if root.failure_type == "numerics.nan" and (own := _own_nan(members)) is not None:
+        told = f"rank {own.rank} alone had it before all others"
+        return Culprits((own.rank,) if own.rank is not None else (), (own.host,) if own.host else ()), told
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type in VICTIMS_SPEAK:
         if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
@@ -159,6 +162,20 @@ def _taken(
     }
     ranks = ranks or (there if len(there) == 1 else told & there or told)
     return ranks if len(ranks) * 2 <= max(topology.size, 2) else set()
+
+
+def _own_nan(members: Sequence[Candidate]) -> Candidate | None:
+    """The warning of one rank's own NaN, before several ranks stopped for the sum of all.
+
+    Not rank 0's: it tells what all have.
+    """
+    ends = [each for each in members if each.strength is not Strength.HINT and each.time is not None]
+    if len({each.rank for each in ends}) < 2:
+        return None
+    first = min(each.time for each in ends if each.time is not None)
+    early = [each for each in members if each.strength is Strength.HINT and each.time is not None]
+    early = [each for each in early if each.time is not None and each.time < first]
+    return early[0] if len({each.rank for each in early}) == 1 and early[0].rank else None
 
 
 def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:

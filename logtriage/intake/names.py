@@ -325,7 +325,7 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     found = LOG_WORD.match(stem)
     inner = found["host"] if found else stem
     if (labelled := _CALLED_NODE.match(inner)) is not None:
-        inner = labelled["host"]
+        return labelled["host"]
     if (_HOST_NAME.match(inner) and not _MANY.match(inner)) or _FQDN.match(inner):
         return inner
     pod_name = re.sub(r"^(?:logs?|stdout|stderr)[-_.]|[-_.](?:logs?|stdout|stderr)$", "", stem)
