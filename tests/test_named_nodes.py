@@ -104,3 +104,12 @@ def test_who_had_a_nan_of_its_own_before_all_stopped(tmp_path: Path) -> None:
     log = "".join(said(0, 0, f"step {at} loss 2.1") for at in range(30)) + own + ends
     found = judged(tmp_path, {"train.log": log}).verdict
     assert (found.failure_type, found.culprits.ranks) == ("numerics.nan", (6,))
+
+
+def test_a_container_that_never_told_its_rank_is_known_to_compose(tmp_path: Path) -> None:
+    log = "Attaching to w-1-1, w-2-1\n"
+    log += "".join(f"w-1-1  | [rank{at % 4}] step {at} loss 2.1\n" for at in range(30))
+    log += "w-2-1  | ModuleNotFoundError: No module named 'flash_attn'\nw-2-1 exited with code 1\n"
+    log += "w-1-1  | [rank0]: torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.\n"
+    found = judged(tmp_path, {"compose.log": log}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("code.import", ("w-2-1",))

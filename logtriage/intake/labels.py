@@ -184,13 +184,22 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
     return 0
 
 
+# What docker compose says of its containers as they begin and end.
+_ATTACHED = regex(r"Attaching to ([\w., -]{3,4000})$")
+_CONTAINER_ENDED = regex(r"([A-Za-z0-9][\w.-]{1,62}) exited with code \d{1,3}$")
+
+
 def bar_labels(texts: Sequence[str]) -> Set[str]:
     """The hosts in front of a bar with which nearly all lines begin, if ranks follow behind it in some."""
     ranked = {match[1] for text in texts if "|" in text[:90] and (match := _BARRED.match(text))}
     if not ranked or any(map(_NO_PLACE.match, ranked)):
         return frozenset()
-    labelled = sum((match := BAR.match(text)) is not None and match[1] in ranked for text in texts)
-    return frozenset(ranked) if labelled * 10 >= len(texts) * 9 else frozenset()
+    said = [match[1] for text in texts if (match := _ATTACHED.match(text))]
+    ended = [match[1] for text in texts if (match := _CONTAINER_ENDED.match(text))]
+    hosts = ranked.union(ended, *(names.split(", ") for names in said))
+    labelled = sum((match := BAR.match(text)) is not None and match[1] in hosts for text in texts)
+    enough = labelled * 10 >= (len(texts) - len(said) - len(ended)) * 9
+    return frozenset(hosts) if enough else frozenset()
 
 
 def read_nccl(text: str, match: re.Match[str], head: Head) -> None:
