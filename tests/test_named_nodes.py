@@ -110,6 +110,6 @@ def test_a_container_that_never_told_its_rank_is_known_to_compose(tmp_path: Path
     log = "Attaching to w-1-1, w-2-1\n"
     log += "".join(f"w-1-1  | [rank{at % 4}] step {at} loss 2.1\n" for at in range(30))
     log += "w-2-1  | ModuleNotFoundError: No module named 'flash_attn'\nw-2-1 exited with code 1\n"
-    log += "w-1-1  | [rank0]: torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.\n"
+    log += "w-1-1  | [rank0]: torch.distributed.DistStoreError: Timed out waiting for clients.\n"
     found = judged(tmp_path, {"compose.log": log}).verdict
     assert (found.failure_type, found.culprits.hosts) == ("code.import", ("w-2-1",))
