@@ -34,9 +34,9 @@ def blame(
     Empty where all ranks of the job show it alike.
     """
     members = root.causes or root.members
-    if root.failure_type == "numerics.nan" and (own := _own_nan(members)) is not None:
-        told = f"rank {own.rank} alone had it before all others"
-        return Culprits((own.rank,) if own.rank is not None else (), (own.host,) if own.host else ()), told
+    if root.failure_type == "numerics.nan" and (alone := _own_nan(members)) is not None:
+        told = f"rank {alone.rank} alone had it before all others"
+        return Culprits((alone.rank or 0,), (alone.host,) if alone.host else ()), told
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type in VICTIMS_SPEAK:
         if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
