@@ -187,7 +187,10 @@ def _examined(
     decision = with_memory(decision, recalls)
     began = onset(findings, decision)[1]
     extents = list(extents_of(inventory, passed).values())
-    findings = with_onset(findings, began, matcher, inventory.root, inventory.sources, extents)
+    is_slow = decision.failure_type.startswith("slow.")
+    findings = with_onset(
+        findings, began, matcher, inventory.root, inventory.sources, extents, is_slow=is_slow
+    )
     usual = frozenset[bytes]().union(*(each.kinds for each in healthy)) if healthy else None
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)

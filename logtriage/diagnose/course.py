@@ -56,7 +56,7 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
     Of a cause it is the most telling one: weak earlier signs are not where it began. An undated line only
     knows the time of the one before it, so another cited line may tell the time.
     """
-    slow = findings.slowness
+    slow = findings.slowness if decision.failure_type.startswith("slow.") else None
     if slow is not None and slow.failure_type == decision.failure_type and slow.since is not None:
         return slow.since, findings.time(slow.since)
     cited = [each.line for each in decision.evidence]

@@ -78,7 +78,7 @@ def _decided(findings: Findings) -> Decision:
     elsewhere = recorded_elsewhere(findings, root)
     if elsewhere is not None:
         return elsewhere
-    slow = findings.slowness
+    slow = findings.slowness if root.failure_type.startswith("slow.") else None
     if slow is not None and any(each.line in slow.lines for each in root.causes):
         return slow_job(findings, slow, ())  # a detector's warning: its reports name the ranks and hosts
     decision = with_recorded_ranks(findings, from_group(findings, root))

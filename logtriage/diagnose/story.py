@@ -190,6 +190,6 @@ def _only(findings: Findings, members: list[Candidate], bank: Bank, *, with_dump
         findings,
         candidates=tuple(members),
         cascade=untangle(group(members, bank.explains)),
-        slowness=None,
+        find_slowness=lambda: None,
         deposits=findings.deposits if with_dumps else None,
     )

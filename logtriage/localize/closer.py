@@ -40,14 +40,18 @@ def with_onset(
     root: Path,
     sources: Sequence[Source],
     extents: Sequence[Extent],
+    *,
+    is_slow: bool,
 ) -> Findings:
     """The findings with what was read of the gap in which the failure began: at `time`, on the job's axis.
 
-    Of a straggler it began where its times rose, which is sought first; then the steps about that time are.
+    Where the job `is_slow`, it began where a straggler's times rose, which is sought first; then the steps
+    about that time are.
     """
-    slow = findings.slowness
+    slow = findings.slowness if is_slow else None
     if slow is not None and (line := _rise(slow, findings, root, sources, extents)) is not None:
-        findings = replace(findings, slowness=replace(slow, since=line))
+        risen = replace(slow, since=line)
+        findings = replace(findings, find_slowness=lambda: risen)
         time = findings.time(line)
     if time is None:
         return findings

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from logtriage.localize.alike import without_usual_states
@@ -40,9 +41,14 @@ class Findings:
     candidates: tuple[Candidate, ...]
     cascade: Cascade
     outcome: Outcome
-    slowness: Slowness | None
+    find_slowness: Callable[[], Slowness | None]  # asked of jobs alone that no sure error ended
     offsets: dict[str, ClockOffset]  # by file, where its clock differs from the job's axis
     deposits: Deposits | None = None  # what dumps of the job's ranks show
+
+    @property
+    def slowness(self) -> Slowness | None:
+        """What made the job slow, if it was."""
+        return self.find_slowness()
 
     def time(self, line: Line) -> float | None:
         """A line's time on the job's axis."""
@@ -80,7 +86,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         candidates=tuple(candidates),
         cascade=cascade,
         outcome=judge(scene, progress.without(past), [each for each in exits if each.line.file not in past]),
-        slowness=slowness(progress, scene, topology) or slow_by_reports(scene),
+        find_slowness=cache(lambda: slowness(progress, scene, topology) or slow_by_reports(scene)),
         offsets=offsets,
         deposits=deposits,
     )

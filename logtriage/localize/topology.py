@@ -259,7 +259,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
     pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.names if re.search(r"-\d+$", pod)}
-    pod_rows |= _meeting_rows(scene)
+    meeting = _meeting_hosts(scene)
+    pod_rows |= _meeting_rows(scene, meeting)
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in JOB_ROLES:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
@@ -293,9 +294,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             if each.source.file not in host_of_file
         },
         number_of_file=belied,
-        rank_of_pod=as_said(
-            pod_ranks(set(host_of_file.values()), host_of_rank, _meeting_hosts(scene)), host_of_rank
-        )
+        rank_of_pod=as_said(pod_ranks(set(host_of_file.values()), host_of_rank, meeting), host_of_rank)
         | replica_ranks(scene, ranks),
         rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
@@ -311,13 +310,13 @@ _MEETING = regex(
     r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method)"
     r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
 )
-_MEETS = regex(r"(?i)endpoint|addr|method")  # the rarest word of each, soon looked for
+_MEETS = ("endpoint", "addr", "method")  # the rarest word of each, soon looked for
 
 
-def _meeting_rows(scene: Scene) -> set[str]:
+def _meeting_rows(scene: Scene, meeting: set[str]) -> set[str]:
     """The names, without their numbers, of files one of which is named after the host where all meet."""
     stems = {source.file.rsplit("/", 1)[-1].split(".", 1)[0] for source in scene.sources}
-    return {re.sub(r"\d+$", "", host) for host in _meeting_hosts(scene) if host in stems}
+    return {re.sub(r"\d+$", "", host) for host in meeting if host in stems}
 
 
 def _meeting_hosts(scene: Scene) -> set[str]:
@@ -326,7 +325,7 @@ def _meeting_hosts(scene: Scene) -> set[str]:
         for reading in scene.readings
         if reading.source.role in (*JOB_ROLES, SourceRole.KUBERNETES)
         for line in reading.lines[:MEETING_LINES]
-        if _MEETS.search(line.text[:400])
+        if any(word in line.text[:400].lower() for word in _MEETS)
         if (found := _MEETING.search(line.text[:400])) is not None
     }
 
