@@ -243,8 +243,13 @@ def tabled_hosts(scene: Scene, ranks: set[int]) -> dict[int, str]:
     """Hosts of the given ranks as a list of hosts tells, of rows like `worker-3 gpu-12 10.0.0.7`."""
     found: dict[int, str] = {}
     for reading in scene.readings:
-        rows = [line.text.split() for line in reading.lines[:TABLE_LINES] if line.text.strip()]
-        if len(rows) < 2 or not all(_is_row(row) for row in rows):
+        rows: list[list[str]] = []
+        for line in reading.lines[:TABLE_LINES]:
+            if (row := line.text.split()) and not _is_row(row):
+                rows.clear()
+                break
+            rows += [row] if row else []
+        if len(rows) < 2:
             continue
         for row in rows:
             number = next((int(match[1]) for cell in row if (match := _WORKER.match(cell))), None)
