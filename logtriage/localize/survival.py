@@ -157,9 +157,15 @@ def _usual_complaints(candidates: Sequence[Candidate], progress: Progress) -> se
     }
 
 
-def _dated_steps(progress: Progress) -> list[tuple[float, int]]:
+def _dated_steps(progress: Progress, behind: Line | None = None) -> list[tuple[float, int]]:
+    """Times and numbers of steps, in order; of the file of `behind` those alone that follow that line."""
     points = [point for trace in progress.with_one_count().traces for point in trace.points]
-    return sorted((point.line.time, point.step) for point in points if point.line.time is not None)
+    return sorted(
+        (point.line.time, point.step)
+        for point in points
+        if point.line.time is not None
+        and (behind is None or point.line.file != behind.file or point.line.number > behind.number)
+    )
 
 
 def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
@@ -324,7 +330,10 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
     if candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS:
         return True
     if candidate.attempt is None and _steps_since(afterwards.steps, candidate.time) >= LIVED_WITH_STEPS:
-        return True
+        # What bears no time of its own has that of its writer's last line, which can lie far before it.
+        behind = _dated_steps(progress, candidate.line)
+        if _steps_since(behind, candidate.time) >= LIVED_WITH_STEPS:
+            return True
     if candidate.rank is None:
         return False
     calm = afterwards.words.get((candidate.line.file, candidate.rank), [])
