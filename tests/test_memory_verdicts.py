@@ -155,6 +155,8 @@ def test_diagnoses_go_from_one_memory_to_another(
     for wrong in ("{", "[]", '{"schema": "logtriage.diagnoses/1"}', '{"schema": 7}'):
         file.write_text(wrong + "\n")
         assert run("memory", "import", str(file)) == 2
+    file.write_bytes(b"\xff\xfe{\x00")
+    assert run("memory", "import", str(file)) == 2
 
 
 def test_a_ledger_that_cannot_be_opened_is_one_line(

@@ -151,3 +151,23 @@ def test_secrets_with_blanks_in_words_and_behind_a_logger_are_hidden(text: str, 
     for line in text.split("\n"):
         assert secret not in redaction.redact(line)
     assert redaction.restore(redaction.redact(text)) == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "connect pass=Tr0ub4dor",
+        "pw=Tr0ub4dor host=db1",
+        '{"cmd": "password\\u003dTr0ub4dor"}',
+        "POST /login?x=1&PASSWORD%3DTr0ub4dor",
+        "Passwort: Tr0ub4dor",
+        "contraseña=Tr0ub4dor",
+        "密码：Tr0ub4dor",
+        "train.py --wandb_key=Tr0ub4dor0123",
+    ],
+)
+def test_passwords_by_other_names_and_ways_of_writing(line: str) -> None:
+    redaction = Redaction()
+    sent = redaction.redact(line)
+    assert "Tr0ub4dor" not in sent
+    assert redaction.restore(sent) == line

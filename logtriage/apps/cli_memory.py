@@ -94,7 +94,10 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `logtriage memory export` wrote.")],
 ) -> None:
     """Take over diagnoses from elsewhere. One that is known already is not taken twice."""
-    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is no export: not UTF-8 text") from None
     entries = [
         _entry(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()
     ]
