@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from inspect import getdoc
 from pathlib import Path
@@ -52,6 +54,9 @@ def mcp(
         from logtriage.apps.mcp_wire import mended_input
 
         sys.stdin = mended_input(sys.stdin.buffer)
+        # A thread waits for the next line of input, and an orderly exit would wait for it; nothing is
+        # held that could be lost.
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
         server.run("stdio")
         return
     if host not in LOOPBACK:
