@@ -22,14 +22,18 @@ LEAST_OF_A_BLOCK = 4  # characters of a line of a key block
 LONGEST_BLOCK = 16_000  # characters of a key block whose end is not there
 
 _NAME = (
-    r"(?:pass(?:word|wd|phrase|wort)|pwd|contraseña|senha|密码|口令|secret|credentials?|api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|"
+    r"(?:pass(?:word|wd|phrase|wort)|pwd|contraseña|senha|密码|口令|secret|credentials?|"
+    r"api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|"
     r"(?:private|account|subscription|functions|encryption|signing|master|license|storage)[_-]?key|"
     r"auth(?:orization)?|session[_-]?(?:token|id)|client[_-]?secret)"
 )
 # `=`, `": "`, `\": \"`, and as JSON and addresses write them.
 _IS = r"\\*[\"']?\s*(?:=>|:=|[=:：]|\\+u003[ad]|%3[aAdD])\s*"
 _TOKEN = r"(?:[\w-]*[_-]token|\btoken)"
-_QUOTED = r"(?:\"(?P<v>(?:[^\"\\\n]|\\.){4,300})\"|'(?P<w>(?:[^'\\\n]|\\.){4,300})'|\\+\"(?P<x>[^\"\n]{4,300}?)\\+\")"
+_QUOTED = (
+    r"(?:\"(?P<v>(?:[^\"\\\n]|\\.){4,300})\"|'(?P<w>(?:[^'\\\n]|\\.){4,300})'|"
+    r"\\+\"(?P<x>[^\"\n]{4,300}?)\\+\")"
+)
 _FLAG = r"--?[\w-]*(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|access[_-]?key)"
 
 # (kind, fewest characters, pattern); the groups are what is replaced, without one the whole match. Where the

@@ -102,6 +102,11 @@ HARMLESS = (
 )  # fmt: skip
 
 
+def behind(label: str, text: str) -> str:
+    """Each line of a text behind the label of its writer."""
+    return "".join(f"{label}{line}\n" for line in text.splitlines())
+
+
 def traceback(error: str, function: str = "main", module: str = "/app/train.py") -> str:
     return (
         f'Traceback (most recent call last):\n  File "{module}", line 7, in {function}\n    run(x)\n{error}\n'

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, judged, steps, traceback
+from scenes import bank_read_once, behind, judged, steps, traceback
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,11 +15,7 @@ def _bank_is_read_once() -> Iterator[None]:
         yield
 
 
-def behind(label: str, text: str) -> str:
-    return "".join(f"{label}{line}\n" for line in text.splitlines())
-
-
-TYPE_ERROR = traceback("TypeError: can only concatenate str (not \"int\") to str")
+TYPE_ERROR = traceback('TypeError: can only concatenate str (not "int") to str')
 OUT_OF_MEMORY = traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, judged, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, steps, traceback
 
 from logtriage.intake.names import identify
 from logtriage.report.document import VerdictBody
@@ -33,10 +33,6 @@ def verdict(folder: Path, **files: str) -> VerdictBody:
 
 def named(body: VerdictBody) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
     return body.failure_type, body.culprits.ranks, body.culprits.hosts
-
-
-def behind(label: str, text: str) -> str:
-    return "".join(f"{label}{line}\n" for line in text.splitlines())
 
 
 def test_hosts_in_brackets_that_do_not_take_turns_but_stand_before_ranks(tmp_path: Path) -> None:

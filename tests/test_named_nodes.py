@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import logtriage
-from logtriage.report.document import Verdict
-
-
-def judged(folder: Path, files: dict[str, str]) -> Verdict:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return logtriage.triage(folder, offline=True)
+from scenes import judged
 
 
 def steps(rank: int, last: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scenes import bank_read_once, clock, judged, reading, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, reading, steps, traceback
 
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.rosters import Roster, expanded, in_blocks
@@ -21,10 +21,6 @@ FULL = "OSError: [Errno 28] No space left on device: '/scratch/a'"
 def _bank_is_read_once() -> Iterator[None]:
     with bank_read_once():
         yield
-
-
-def behind(label: str, text: str) -> str:
-    return "".join(f"{label}{line}\n" for line in text.splitlines())
 
 
 def interleaved(hosts: tuple[str, ...], line: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, judged, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, steps, traceback
 
 DISK_FULL = "OSError: [Errno 28] No space left on device: '/scratch/a'"
 IMPORT = "ModuleNotFoundError: No module named 'einops'"
@@ -35,10 +35,6 @@ class Case:
     failure_type: str
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] | None = None  # None: not asked
-
-
-def behind(label: str, text: str) -> str:
-    return "".join(f"{label}{line}\n" for line in text.splitlines())
 
 
 def failure_report(host: str, rank: int, local: int, code: int, pid: int) -> str:

@@ -35,13 +35,12 @@ def blame(
     """
     members = root.causes or root.members
     if root.failure_type == "numerics.nan" and (alone := _own_nan(members)) is not None:
-        told = f"rank {alone.rank} alone had it before all others"
-        return Culprits((alone.rank or 0,), (alone.host,) if alone.host else ()), told
+        return alone, f"rank {alone.ranks[0]} alone had it before all others"
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type in VICTIMS_SPEAK:
-        if root.failure_type == "network.rendezvous" and (odd := fails_otherwise(members)) is not None:
-            return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
         if root.failure_type == "network.rendezvous":
+            if (odd := fails_otherwise(members)) is not None:
+                return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
             seen = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
             if (lone := cut_off(members, seen)) is not None:
                 return Culprits(hosts=(lone,)), f"{lone} alone cannot reach where all others met"
@@ -164,18 +163,20 @@ def _taken(
     return ranks if len(ranks) * 2 <= max(topology.size, 2) else set()
 
 
-def _own_nan(members: Sequence[Candidate]) -> Candidate | None:
-    """The warning of one rank's own NaN, before several ranks stopped for the sum of all.
+def _own_nan(members: Sequence[Candidate]) -> Culprits | None:
+    """Whose warning of a NaN of its own came before several ranks stopped for the sum of all.
 
     Not rank 0's: it tells what all have.
     """
-    ends = [each for each in members if each.strength is not Strength.HINT and each.time is not None]
-    if len({each.rank for each in ends}) < 2:
+    dated = [(each.time, each) for each in members if each.time is not None]
+    ends = [(time, each.rank) for time, each in dated if each.strength is not Strength.HINT]
+    if len({rank for _, rank in ends}) < 2:
         return None
-    first = min(each.time for each in ends if each.time is not None)
-    early = [each for each in members if each.strength is Strength.HINT and each.time is not None]
-    early = [each for each in early if each.time is not None and each.time < first]
-    return early[0] if len({each.rank for each in early}) == 1 and early[0].rank else None
+    first = min(time for time, _ in ends)
+    early = [each for time, each in dated if each.strength is Strength.HINT and time < first]
+    if len({each.rank for each in early}) != 1 or not (rank := early[0].rank):
+        return None
+    return Culprits((rank,), (early[0].host,) if early[0].host else ())
 
 
 def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:

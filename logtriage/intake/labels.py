@@ -61,7 +61,7 @@ _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
 # `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
 _BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
-BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
+_BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
 _NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
 _WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
@@ -120,7 +120,7 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
             elif position == 0 and "|" in text[:90] and (match := _BARRED.match(text)):
                 head.host = None if _NO_PLACE.match(match[1]) else match[1]
                 end = match.end()
-            elif position == 0 and columns.bar_labels and (match := BAR.match(text)) is not None:
+            elif position == 0 and columns.bar_labels and (match := _BAR.match(text)) is not None:
                 if match[1] in columns.bar_labels:
                     head.host = match[1]
                     end = match.end()
@@ -197,7 +197,7 @@ def bar_labels(texts: Sequence[str]) -> Set[str]:
     said = [match[1] for text in texts if (match := _ATTACHED.match(text))]
     ended = [match[1] for text in texts if (match := _CONTAINER_ENDED.match(text))]
     hosts = ranked.union(ended, *(names.split(", ") for names in said))
-    labelled = sum((match := BAR.match(text)) is not None and match[1] in hosts for text in texts)
+    labelled = sum((match := _BAR.match(text)) is not None and match[1] in hosts for text in texts)
     enough = labelled * 10 >= (len(texts) - len(said) - len(ended)) * 9
     return frozenset(hosts) if enough else frozenset()
 

@@ -67,31 +67,30 @@ class LineReader:
         if pieces[-1] == b"":
             pieces.pop()
         lines: list[Line] = []
-        printed = {
-            index: record
-            for start, stop, record in printed_records(pieces, self._year)
-            for index in range(start, stop)
-        }
+        printed = {start: (stop, record) for start, stop, record in printed_records(pieces, self._year)}
+        until = 0
         for index, piece in enumerate(pieces):
             line = self.read(piece, first_line + index, offset)
-            record = printed.get(index)
-            lines.append(line if record is None else self._of_record(line, record))
+            if index in printed:
+                until, record = printed[index]
+                writer = self._written(record)
+            if index < until:
+                message = writer.message if message_of(line.text) is not None else ""
+                line = replace(
+                    writer, number=line.number, offset=line.offset, text=line.text, message=message
+                )
+            lines.append(line)
             offset += len(piece) + 1
         return lines
 
-    def _of_record(self, line: Line, record: JsonRecord) -> Line:
-        """A line of a record that is printed over many: writer and time stand on others of them."""
-        head = Head()
+    def _written(self, record: JsonRecord) -> Line:
+        """What all lines of a record that is printed over many have in common: writer, time and message."""
+        head, source = Head(), self._source
         message, level, stamp, rank, host, pid = self._of_json(record, head)
         rank = self._rank(rank, head, host, pid, message)
-        return replace(
-            line,
-            message=message if message_of(line.text) is not None else "",
-            time=self._time(stamp, head, rank),
-            level=level,
-            rank=rank,
-            host=host or self._source.host,
-            pid=pid,
+        time = self._time(stamp, head, rank)
+        return Line(
+            source.file, 0, 0, "", message, rank, host or source.host, source.attempt, time, level, pid
         )
 
     def read(self, raw: bytes, number: int, offset: int) -> Line:

@@ -320,14 +320,14 @@ def _meeting_rows(scene: Scene, meeting: set[str]) -> set[str]:
 
 
 def _meeting_hosts(scene: Scene) -> set[str]:
-    return {
-        found["host"]
+    texts = (
+        line.text[:400]
         for reading in scene.readings
         if reading.source.role in (*JOB_ROLES, SourceRole.KUBERNETES)
         for line in reading.lines[:MEETING_LINES]
-        if any(word in line.text[:400].lower() for word in _MEETS)
-        if (found := _MEETING.search(line.text[:400])) is not None
-    }
+    )
+    may = (text for text in texts if any(map(text.lower().__contains__, _MEETS)))
+    return {found["host"] for text in may if (found := _MEETING.search(text)) is not None}
 
 
 MEETING_LINES = 200  # start-up tells it

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class Lines:
     data: bytes
     starts: Any  # lists, or arrays for a large piece
     codes: Any
-    kinds: dict[int, Kind]
+    kinds: Mapping[int, Kind]
     rare: Sequence[int] = ()
 
     def __len__(self) -> int:
@@ -184,12 +184,12 @@ def _of_tally(data: bytes, starts: Any, codes: Any, first: Any, last: Any, count
     if len(first) > MOST_KINDS:
         by_count = np.lexsort((first, -counts))
         chosen, rare = np.sort(by_count[:MOST_KINDS]), first[by_count[MOST_KINDS:]]
-    lines = Lines(data, starts, codes, {}, rare.tolist())
-    told = zip(first[chosen].tolist(), last[chosen].tolist(), counts[chosen].tolist(), strict=True)
-    lines.kinds.update(
-        (start, Kind(blur(lines.line(start)), start, stop, number)) for start, stop, number in told
-    )
-    return lines
+    columns = first, starts[first], starts[first + 1] - 1, last, counts
+    told = zip(*(column[chosen].tolist() for column in columns), strict=True)
+    kinds = {
+        index: Kind(blur(data[begin:end]), index, stop, number) for index, begin, end, stop, number in told
+    }
+    return Lines(data, starts, codes, kinds, rare.tolist())
 
 
 def shape_of(blur: bytes) -> bytes:

@@ -60,7 +60,7 @@ def survey(
         if compiled:  # and what is loaded here they have from their start
             from logtriage.mining.tally import tally
 
-            tally(b"")
+            tally(b"\n")
         from logtriage.mining.processes import in_processes
 
         in_processes(count, root, sources, parts, rules, told, enough, joined, compiled=compiled)

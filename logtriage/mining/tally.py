@@ -1,7 +1,7 @@
 """The lines of a block told apart by their blurs in one compiled loop: three times as fast as Arrow.
 
 Numba makes machine code of it. Loading that takes about a second (and compiling it, once for each version,
-two), so it is for jobs of a gigabyte and more; what it finds is what `kinds` finds without it.
+two), so it is for much data; what it finds is what `kinds` finds without it.
 
 Eight bytes at a time are one number, whose bytes are compared all at once without carrying into each
 other: for bytes b < 128, the highest bit of b + (128 - x) tells b >= x (the method of H. S. Warren,
