@@ -40,6 +40,7 @@ def in_processes(
     `compiled`: see `Scanner`.
     """
     others = set(multiprocessing.active_children())
+    other_threads = set(threading.enumerate())
     done: Synchronized[int] = multiprocessing.Value("Q", 0)
     stop: Synchronized[int] = multiprocessing.Value("b", 0)
     pool = ProcessPoolExecutor(
@@ -77,6 +78,10 @@ def in_processes(
         if not is_done:
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
+            # The pool's own threads see that their processes are gone. Python's end would wake them through
+            # a pipe that they close at that moment, and print the error that this gives.
+            for thread in set(threading.enumerate()) - other_threads:
+                thread.join(LAST_BLOCK_SECONDS)
 
 
 class _Process:
