@@ -1,0 +1,112 @@
+"""What a value looks like: a secret, a word of a sentence, a setting; and letters that look like others."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from logtriage.regex import regex
+
+# `tokens: 4096`, `token=None`, `secret: False`, `token "</s>"` hold no secret.
+_HARMLESS = regex(
+    r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|nil|true|false|yes|no|default|required|unknown|missing|"
+    r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|(?:</?\|?\w+\|?>)+|[<\[]\|?\w+\|?[>\]]|<\w+|"
+    r"\$\{?\w+\}?|localhost|(?-i:\w+(?:Error|Exception|Warning)))"
+)
+# What stands where a secret could, in sentences about secrets.
+_GOING_ON = """
+    a about accepted access account again agent all already also am an and any are argument as at auth
+    authentication authorization available bad base based be because been before being but by call can cannot
+    change changed changes check checked client code command config configuration configured connection
+    contains correctly could created cuda current data decrypted default deleted denied detected did
+    different disabled disk do does during each either email empty enabled encoded encrypted entered entry env
+    environment error every exceeded exception exists expected expiration expired expires expiry failed
+    failure field file files for forbidden format found free from function generated get given got had has
+    hash hashes have header helper hidden id if ignored in incorrect input instead into invalid is it its key
+    keys killed known length line loaded loader lock login lost malformed managed manager masked may memory
+    method mismatch missing mount mounted must my name nccl needed needs neither never new no node none nor
+    not null object of off ok on only optional or out own parameter password path peer per permission
+    permissions plain policy prompt protected protection provided provider python rank read redacted refresh
+    refreshed refused rejected removed request requested required requires reset resource resources retry
+    returned revoked rotated same secret sent server service set should size some source still stored
+    string strong supported than that the their them then there they this time timeout to token tokens
+    too torch type unable undefined under unexpected unknown unset until updated use used user username using
+    valid validation value values variable was weak were when which while will with without wrong you
+    your"""
+_WORDS = frozenset(_GOING_ON.split())
+_DATED = regex(r"0x[0-9a-fA-F]+$|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?$|\d+(?:\.\d+){1,3}$|v\d+(?:\.\d+)+")
+_NAMED = regex(
+    r"(?i)[/.~\\]|[a-z]+://|.*(?:/.*){2}|[\w./-]+\.(?:py|json|ya?ml|toml|txt|pem|crt|cert|key|log|cfg|ini|conf|env|sh|so|"
+    r"pt|bin|safetensors|tar|gz|zip|html?|md)(?::\d+)?$|\w+\(.*|\w+=[^=\s].*|"
+    r"[\d.]+(?:st|nd|rd|th|bit|[kmgt]i?b|[mun]?s|m|h|d)$"
+)
+_COUNTED = regex(r"(?i)[a-z_]+[_-]?\d{1,3}")  # rank12, layer_3, step-100
+_ENDS = ".,:;!?)]}>\"'`"
+
+
+def is_harmless(value: str) -> bool:
+    """Whether a value is a number, a constant or a placeholder, wherever it stands."""
+    return _HARMLESS.fullmatch(value) is not None
+
+
+def is_word(value: str) -> bool:
+    """Whether a value is one of the words with which sentences about secrets go on."""
+    return value.strip(_ENDS).lower() in _WORDS
+
+
+def is_name(value: str) -> bool:
+    """Whether a value is a path, a file, an address, a call, a date or a version."""
+    return _NAMED.match(value) is not None or _DATED.match(value) is not None
+
+
+def is_odd(value: str, least: int = 6, *, is_password: bool = False) -> bool:
+    """Whether a value looks like a secret by itself: letters with digits or signs, and nothing well known.
+
+    `hunter2` looks like `rank12`: only where a password is told of (`is_password`) it is taken for one.
+    """
+    if is_harmless(value) or is_word(value) or is_name(value):
+        return False
+    value = value.strip(_ENDS)
+    if len(value) < least or is_harmless(value):
+        return False
+    if not is_password and _COUNTED.fullmatch(value):
+        return False
+    letters = any(each.isalpha() for each in value)
+    return letters and any(each.isdigit() or each in "!@#$%^&*+~?" for each in value)
+
+
+# Cyrillic and Greek letters that look like Latin ones (Unicode's confusables), which NFKC leaves as they are.
+_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0501\u04bb\u051d\u0410\u0412\u0415\u041a\u041c"
+    "\u041d\u041e\u0420\u0421\u0422\u0425\u03bf\u03b1\u03c1\u039a\u0391\u039f\u03a1\u03a4",
+    "aeopcyxisdhwABEKMHOPCTXoapKAOPT",
+)
+
+
+def in_plain_letters(text: str) -> tuple[str, Sequence[int]]:
+    """The lines of a text that look plainer than they are, in plain letters, and where each letter came from.
+
+    Full-width and other compatibility forms, letters of other alphabets that look like Latin ones, and
+    without what is not seen. The second item gives for each letter, and the end, its place in the text.
+    """
+    letters: list[str] = []
+    places: list[int] = []
+    start = 0
+    for line in text.splitlines(keepends=True) if not text.isascii() else ():
+        if not line.isascii():
+            own = [(plain, place) for place, each in enumerate(line, start) for plain in _plain(each)]
+            shown = "".join(plain for plain, _ in own)
+            if shown != line:
+                letters.append(shown if shown.endswith("\n") else f"{shown}\n")
+                places += [place for _, place in own]
+                places += [] if shown.endswith("\n") else [start + len(line)]
+        start += len(line)
+    return "".join(letters), [*places, start]
+
+
+def _plain(character: str) -> str:
+    if character.isascii():
+        return character
+    if unicodedata.category(character) in ("Cf", "Mn"):
+        return ""
+    return unicodedata.normalize("NFKC", character).translate(_ALIKE)
