@@ -14,6 +14,7 @@ from logtriage.agent.routine import Routine
 from logtriage.diagnose.decision import Decision
 from logtriage.intake.folder import Inventory
 from logtriage.intake.lines import plain
+from logtriage.intake.reading import Reading
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.findings import Findings
 from logtriage.mining.catalogue import Catalogue
@@ -64,6 +65,8 @@ class Desk:
     routine: Routine | None = None
     files: list[str] = field(default_factory=list)
     _numbers: dict[str, dict[int, Line]] = field(default_factory=dict)
+    _redacted: dict[str, list[str]] = field(default_factory=dict)
+    _templates: list[str] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)  # votes look things up side by side
 
     def __post_init__(self) -> None:
@@ -99,6 +102,27 @@ class Desk:
         if known is None and number > 0 and (read := self._read(file, number)) is not None:
             known = self._numbers[file][number] = read
         return known
+
+    def redacted_lines(self, reading: Reading) -> list[str]:
+        """The lines of a close reading without secrets, however long."""
+        with self._lock:
+            file = reading.source.file
+            if file not in self._redacted:
+                texts = [normal(line.text) for line in reading.lines]
+                self._redacted[file] = self.redaction.redact_lines(texts)
+            return self._redacted[file]
+
+    def redacted_templates(self) -> list[str]:
+        """The templates of the catalogue without secrets, in its order."""
+        with self._lock:
+            if not self._templates:
+                self._templates = self.redaction.redact_lines([row.template for row in self.catalogue.rows])
+            return self._templates
+
+    def numbers_read(self, file: str) -> frozenset[int]:
+        """The numbers of the lines of a file that were read closely."""
+        readings = [each for each in self.findings.scene.readings if each.source.file == file]
+        return frozenset(line.number for reading in readings for line in reading.lines)
 
     def _read(self, file: str, number: int) -> Line | None:
         source = next((each for each in self.inventory.sources if each.file == file), None)

@@ -80,16 +80,16 @@ def cited_lines(citations: Sequence[Citation], desk: Desk) -> list[Line] | Void:
             return Void("cites a line that does not exist")
         if is_addressed(normal(line.text)):
             return Void("cites a line that talks to its reader")
-        if not _is_quoted(desk.redaction.restore(citation.quote), line):
+        # In the text as it was shown: whoever sees which votes count must not learn a secret from it.
+        if not _is_quoted(citation.quote, desk.hidden(normal(line.text))):
             return Void("the cited line does not say that")
         if line not in lines:
             lines.append(line)
     return lines
 
 
-def _is_quoted(quote: str, line: Line) -> bool:
-    wanted = normal(quote).strip("… ").removesuffix("...").strip()
-    text = normal(line.text)
+def _is_quoted(quote: str, text: str) -> bool:
+    wanted = normal(quote).replace("```", "'''").strip("… ").removesuffix("...").strip()
     return len(wanted) >= min(SHORTEST_QUOTE, len(text)) and bool(wanted) and wanted in text
 
 

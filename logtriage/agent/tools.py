@@ -6,23 +6,18 @@ Every answer is bounded (`Measure`), without secrets, and without lines that tal
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from logtriage.agent.addressed import is_addressed
-from logtriage.agent.desk import LOOK_SECONDS, Desk, normal
+from logtriage.agent.desk import Desk, normal
 from logtriage.agent.evidence_file import SPEAKING
-from logtriage.intake.lines import plain
-from logtriage.intake.streams import StreamFault, pieces
+from logtriage.agent.search import PatternFault, matching_lines
 from logtriage.localize.exits import decode, describe
-from logtriage.model import Line
 from logtriage.report.document import iso_time
 from logtriage.rulebank.bank import Bank
 
 ANSWER = 1000  # characters of an answer to a vote
-LONGEST_PATTERN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,66 +89,20 @@ def _told(lines: Iterable[str], measure: Measure) -> str:
 
 
 def _search(desk: Desk, pattern: str, measure: Measure) -> Iterable[str]:
-    import re2
-
-    if len(pattern) > LONGEST_PATTERN:
-        return [f"the pattern is longer than {LONGEST_PATTERN} characters"]
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 8 << 20
-    options.case_sensitive = False
-    options.never_nl = True
+    """The last match of each file first told, then earlier ones."""
     try:
-        wanted = re2.compile(desk.redaction.restore(pattern).encode("utf-8", "replace"), options=options)
-    except re2.error as fault:
-        return [f"no such pattern: {str(fault)[:80]}"]
-    return _found(desk, wanted, measure)
-
-
-def _found(desk: Desk, wanted: Any, measure: Measure) -> Iterable[str]:
-    """The last match of each file first told, then earlier ones: what ends a job stands at the end."""
-    until = time.monotonic() + LOOK_SECONDS
-    matches: list[Line] = []
-    unread = 0
-    for source in desk.inventory.sources:
-        if time.monotonic() > until:
-            unread += 1
-            continue
-        own: list[Line] = []
-        try:
-            for piece in pieces(desk.inventory.root, source, size=1 << 20):
-                if wanted.search(piece.data) is not None:
-                    own += _of_piece(desk, source.file, piece, wanted)
-                    own = [own[0], *own[-5:]] if len(own) > 6 else own
-                if time.monotonic() > until:
-                    unread += 1
-                    break
-        except StreamFault:
-            pass
-        matches += own
+        matches, unread = matching_lines(desk, pattern)
+    except PatternFault as fault:
+        return [str(fault)]
     kept = matches[-(measure.lines - 1) :] if len(matches) >= measure.lines else matches
-    yield from (desk.cited(line, measure.width) for line in kept)
+    told = [desk.cited(line, measure.width) for line in kept]
     if unread:
-        yield f"({unread} files were not searched to their end for lack of time)"
-
-
-def _of_piece(desk: Desk, file: str, piece: Any, wanted: Any) -> list[Line]:
-    found: list[tuple[int, int, bytes]] = []
-    offset = piece.offset
-    for number, raw in enumerate(piece.data.split(b"\n"), piece.first_line):
-        if wanted.search(raw) is not None:
-            found.append((number, offset, raw))
-        offset += len(raw) + 1
-    lines = []
-    for number, at, raw in [*found[:1], *found[1:][-5:]]:
-        text = plain(raw)
-        if not is_addressed(normal(text)):
-            lines.append(desk.line(file, number) or Line(file, number, at, text, text))
-    return lines
+        told.append(f"({unread} files were not searched to their end for lack of time)")
+    return told
 
 
 def _compare(desk: Desk, words: str) -> Iterable[str]:
-    wanted = normal(desk.redaction.restore(words)).lower()
+    wanted = normal(words).lower()
     if not wanted:
         return
     rank_of = {source.file: source.rank for source in desk.inventory.sources}
@@ -164,8 +113,8 @@ def _compare(desk: Desk, words: str) -> Iterable[str]:
         if any(source.file == file and source.role in SPEAKING for source in desk.inventory.sources)
     }
     kinds = 0
-    for row in desk.catalogue.rows:
-        if wanted in row.template.lower():
+    for row, shown in zip(desk.catalogue.rows, desk.redacted_templates(), strict=True):
+        if wanted in shown.lower():
             kinds += 1
             for file, count in row.files.items():
                 rank = rank_of.get(file)
@@ -173,8 +122,8 @@ def _compare(desk: Desk, words: str) -> Iterable[str]:
                 counts[name] = counts.get(name, 0) + count
     if kinds:
         yield f"{kinds} kinds of lines"
-        shown = sorted(counts.items(), key=lambda item: (item[1], item[0]))
-        yield desk.hidden(", ".join(f"{name}: {count}" for name, count in shown[:24]))
+        ordered = sorted(counts.items(), key=lambda item: (item[1], item[0]))
+        yield desk.hidden(", ".join(f"{name}: {count}" for name, count in ordered[:24]))
 
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
@@ -238,11 +187,11 @@ def _settings(desk: Desk, name: str, measure: Measure) -> Iterable[str]:
         return
     seen: set[str] = set()
     for reading in desk.findings.scene.readings:
-        for line in reading.lines:
-            if wanted not in line.text.lower() or is_addressed(line.text):
+        for line, text in zip(reading.lines, desk.redacted_lines(reading), strict=True):
+            # Looked for in what may be seen: whether a word is in a secret is told to nobody.
+            if wanted not in text.lower() or is_addressed(line.text):
                 continue
-            # Hidden before it is cut: the head of an address with a password is no longer known as one.
-            for setting in _SETTING.findall(desk.hidden(normal(line.text))[:4096]):
+            for setting in _SETTING.findall(text[:4096]):
                 if wanted in setting.lower() and setting not in seen:
                     seen.add(setting)
                     yield f"{desk.place(line.file, line.number)} {setting}"

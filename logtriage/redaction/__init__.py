@@ -1,5 +1,5 @@
 """What leaves the machine holds no secret. Patterns run in linear time (re2)."""
 
-from logtriage.redaction.placeholders import Redaction
+from logtriage.redaction.placeholders import PLACEHOLDER, Redaction
 
-__all__ = ["Redaction"]
+__all__ = ["PLACEHOLDER", "Redaction"]

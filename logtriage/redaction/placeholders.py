@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +21,7 @@ LONGEST_BLOCK = 16_000  # characters of a key block whose end is not there
 _ENDS_VALUE = re.compile(r"[,;&(){}\[\]\\]")
 _KEY_TEXT = regex(r"[A-Za-z0-9+/]{20,}={0,2}")
 _ESCAPED_BREAK = regex(r"(?:\\+[nr])+")
-_PLACEHOLDER = regex(r"<(?:text|secret|email|user|host|ip)-\d+>")
+PLACEHOLDER = regex(r"<(?:text|secret|email|user|host|ip)-\d+>")
 
 
 class Redaction:
@@ -112,9 +112,14 @@ class Redaction:
         self.learn(text)
         return self._replaced(text)
 
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Each line with placeholders; what one gives away is hidden in all of them."""
+        self.learn("\n".join(lines))
+        return [self._replaced(line) for line in lines]
+
     def restore(self, text: str) -> str:
         """The text with the values that stood in the place of placeholders."""
-        return _PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
+        return PLACEHOLDER.sub(lambda match: self._values.get(match[0], match[0]), text)
 
     def _learn(self, kind: str, value: str) -> None:
         if not value or value in self._placeholders:
