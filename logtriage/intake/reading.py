@@ -120,27 +120,33 @@ def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line
     )
 
 
-# `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`.
-_YEAR = regex(rb"\b(20[0-4]\d)-[01]\d-[0-3]\d")
-_WORDED_YEAR = regex(
-    rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?(20[0-4]\d)(?= [0-2]\d:|\r?$)",
-    re.MULTILINE,
+# `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`; else `03/04/25 10:00`,
+# log4j's `25/03/04 10:00`, `2025/03/04 10:00`, `2025-Mar-04 10:00`, `I20250304 10:00`.
+_YEARS = (
+    regex(rb"\b20([0-4]\d)-[01]\d-[0-3]\d"),
+    regex(
+        rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?20([0-4]\d)(?= [0-2]\d:|\r?$)",
+        re.MULTILINE,
+    ),
+    regex(rb"\b(?:[01]?\d/[0-3]?\d/|[0-3]\d/[01]\d/20)(?:20)?([0-4]\d),? [0-2]?\d:[0-5]\d"),
+    regex(rb"\b([2-4]\d)/[01]\d/[0-3]\d [0-2]\d:[0-5]\d"),
+    regex(rb"\b20([0-4]\d)(?:/[01]\d/[0-3]\d|-[A-S][a-z]{2}-[0-3]\d)[ T][0-2]?\d:[0-5]\d"),
+    regex(rb"^[IWEF]20([0-4]\d)[01]\d[0-3]\d [0-2]\d:[0-5]\d", re.MULTILINE),
 )
 
 
 def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> int | None:
     """The year that most dated lines of the job show: glog and syslog times have none of their own."""
-    seen: Counter[bytes] = Counter()
-    worded: Counter[bytes] = Counter()
+    seen: list[Counter[bytes]] = [Counter() for _ in _YEARS]
     for source, extent in list(zip(sources, extents, strict=True))[:200]:
         tail = max(0, extent.bytes - 4096)
         if tail < 64 << 20:  # seeking far into a compressed file costs more than it tells
             with contextlib.suppress(StreamFault):
                 head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
-                seen.update(_YEAR.findall(head + b"\n" + end))
-                worded.update(_WORDED_YEAR.findall(head + b"\n" + end))
-    if told := seen or worded:
-        return int(told.most_common(1)[0][0])
+                for told, form in zip(seen, _YEARS, strict=True):
+                    told.update(form.findall(head + b"\n" + end))
+    if (most := next(filter(None, seen), None)) is not None:
+        return 2000 + int(most.most_common(1)[0][0])
     with contextlib.suppress(OSError):  # no line says it: the year in which the folder was written
         return datetime.fromtimestamp(root.stat().st_mtime, UTC).year
     return None
