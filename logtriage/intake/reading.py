@@ -125,7 +125,8 @@ def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line
 _YEARS = (
     regex(rb"\b20([0-4]\d)-[01]\d-[0-3]\d"),
     regex(
-        rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?20([0-4]\d)(?= [0-2]\d:|\r?$)",
+        rb"\b[A-S][a-z]{2} +(?:[0-3]?\d [0-2]\d:[0-5]\d:[0-6]\d (?:[A-Z]{3,4} )?)?20([0-4]\d)"
+        rb"(?= [0-2]\d:|\r?$)",
         re.MULTILINE,
     ),
     regex(rb"\b(?:[01]?\d/[0-3]?\d/|[0-3]\d/[01]\d/20)(?:20)?([0-4]\d),? [0-2]?\d:[0-5]\d"),
