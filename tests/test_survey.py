@@ -134,7 +134,7 @@ def test_patterns_and_keywords_find_the_same(
     data = "\n".join(lines).encode("utf-8", "replace") + b"\n"
     found = [
         scanner.finished(scanner.scan_piece(data, SourceRole.MERGED), SourceRole.MERGED)
-        for scanner in (Scanner(MATCHER), Scanner(MATCHER, compiled))
+        for scanner in (Scanner(MATCHER), Scanner(MATCHER, compiled, in_bulk=True))
     ]
     assert found[0] == found[1]
 
@@ -143,7 +143,7 @@ def test_a_storm_is_looked_through_to_its_end(compiled: Databases) -> None:
     storm = [f"NVRM: Xid (PCI:0000:1b:00): {31 + number % 2 * 48}, pid=7, x" for number in range(60_000)]
     storm[50_000] = "RuntimeError: CUDA error: an illegal memory access was encountered"
     data = "\n".join(storm).encode() + b"\n"
-    summary = Scanner(MATCHER, compiled).scan_piece(data, SourceRole.MERGED)
+    summary = Scanner(MATCHER, compiled, in_bulk=True).scan_piece(data, SourceRole.MERGED)
     assert any("illegal" in rule for rule, _ in summary.hits)
     assert (
         sum(each.count for (rule, _), each in summary.hits.items() if rule.startswith("nvidia.xid")) >= 59_999

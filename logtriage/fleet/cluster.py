@@ -118,4 +118,4 @@ def _scan_there(root: Path, source: Source, part: Part, most_keys: int, rules: t
 def _scanner(rules: tuple[Path, ...]) -> Scanner:
     """What a worker reads parts with; kept, since a job has many."""
     bank = load_bank(rules)
-    return Scanner(Matcher(bank), databases(bank))
+    return Scanner(Matcher(bank), databases(bank), in_bulk=True)

@@ -18,7 +18,7 @@ STACK_HEAD = regex(
     rb"|\"os_thread_id\"",
     re.MULTILINE,
 )
-_STACK_WORDS = (b"recent call first", b"Thread ", b"Process ", b"#0 ", b'"os_thread_id"')
+_STACK_WORDS = (b"recent call first", b"\nThread ", b"\nProcess ", b"\n#0 ", b'"os_thread_id"')
 
 _RAS_WORDS = (
     b"Communicator ranks have different ", b"Missing communicator data from ", b"via the RAS network",
@@ -38,6 +38,7 @@ def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
     if b'"communicators_count"' in head or any(word in part for part in (head, tail) for word in _RAS_WORDS):
         return ArtefactKind.RAS
     for part in (head, tail):
-        if any(word in part for word in _STACK_WORDS) and STACK_HEAD.search(part):
+        below = b"\n" + part
+        if any(word in below for word in _STACK_WORDS) and STACK_HEAD.search(part):
             return ArtefactKind.STACKS
     return None

@@ -20,7 +20,7 @@ SHAPE_LEAST = 4  # a shape shorter than this says nothing; the line without its 
 KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at its head
 MOST_KINDS = 4_096  # of a piece that are told apart: the commonest, and of them the first
 FEW_INDICES = 64  # are sooner sorted by hand
-ARROW_PAYS = 1 << 20  # bytes; below this, importing numpy and pyarrow costs more than it saves
+TALLY_LEAST = 1 << 10  # bytes; fewer are told apart by hand before arrays are made for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +127,16 @@ def alike(codes: Any) -> list[Any]:
     return np.split(ordered, np.flatnonzero(np.diff(codes[ordered])) + 1)
 
 
-def lines_of(data: bytes, *, compiled: bool = False) -> Lines:
+def lines_of(data: bytes, *, in_bulk: bool = False) -> Lines:
     """The lines of a piece that begins at a line's start; a last line without its end is one too.
 
-    `compiled` is for much data: see `tally`.
+    `in_bulk` is for much data: see `tally`. What is found is the same.
     """
-    if len(data) < ARROW_PAYS:
+    if not in_bulk or len(data) < TALLY_LEAST:
         return _by_hand(data)
-    if compiled:
-        from logtriage.mining.tally import tally
+    from logtriage.mining.tally import tally
 
-        return _of_tally(data, *tally(data))
-    return _of_tally(data, *_in_bulk(data))
+    return _of_tally(data, *tally(data))
 
 
 def _by_hand(data: bytes) -> Lines:
@@ -150,31 +148,14 @@ def _by_hand(data: bytes) -> Lines:
     starts = [0, *itertools.accumulate(len(each) + 1 for each in blurs)]
     counts = Counter(codes)
     last = dict(zip(codes, range(len(blurs)), strict=True))
-    kinds = {first: Kind(each, first, last[first], counts[first]) for each, first in known.items()}
-    return Lines(data, starts, codes, kinds)
-
-
-def _in_bulk(data: bytes) -> tuple[Any, Any, Any, Any, Any]:
-    """As `tally`: Arrow tells the lines of its one large string apart, where they lie."""
-    import numpy as np
-    import pyarrow as pa
-
-    blurs = blur(data)
-    if not blurs.endswith(b"\n"):
-        blurs += b"\n"
-    ends = np.flatnonzero(np.frombuffer(blurs, dtype=np.uint8) == 10)
-    starts = np.zeros(len(ends) + 1, dtype=np.int64)
-    np.add(ends, 1, out=starts[1:])
-    total = len(ends)
-    lines = [None, pa.py_buffer(starts), pa.py_buffer(blurs)]
-    encoded = pa.Array.from_buffers(pa.large_binary(), total, lines).dictionary_encode()
-    entries = np.frombuffer(encoded.indices.buffers()[1], np.int32, total)  # `to_numpy` would load pandas
-    count = len(encoded.dictionary)
-    order = np.arange(total)
-    first, last = np.empty((2, count), dtype=np.int64)
-    last[entries] = order  # of equal entries the last assignment stays
-    first[entries[::-1]] = order[::-1]
-    return starts, first[entries], first, last, np.bincount(entries, minlength=count)
+    # Equal counts stand in the order in which they were first met.
+    rare = {first for first, _ in counts.most_common()[MOST_KINDS:]} if len(known) > MOST_KINDS else ()
+    kinds = {
+        first: Kind(each, first, last[first], counts[first])
+        for each, first in known.items()
+        if first not in rare
+    }
+    return Lines(data, starts, codes, kinds, [first for first, _ in counts.most_common()[MOST_KINDS:]])
 
 
 def _of_tally(data: bytes, starts: Any, codes: Any, first: Any, last: Any, counts: Any) -> Lines:

@@ -32,20 +32,13 @@ def in_processes(
     told: Told,
     enough: threading.Event,
     joined: Joined,
-    *,
-    compiled: bool,
 ) -> None:
-    """Join what the processes find. Whatever ends this call early ends the processes as well.
-
-    `compiled`: see `Scanner`.
-    """
+    """Join what the processes find. Whatever ends this call early ends the processes as well."""
     others = set(multiprocessing.active_children())
     other_threads = set(threading.enumerate())
     done: Synchronized[int] = multiprocessing.Value("Q", 0)
     stop: Synchronized[int] = multiprocessing.Value("b", 0)
-    pool = ProcessPoolExecutor(
-        count, initializer=_start, initargs=(tuple(rules), os.getpid(), done, stop, compiled)
-    )
+    pool = ProcessPoolExecutor(count, initializer=_start, initargs=(tuple(rules), os.getpid(), done, stop))
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     is_done = False
@@ -92,16 +85,14 @@ class _Process:
     stop: Synchronized[int]
 
 
-def _start(
-    rules: Sequence[Path], parent: int, done: Synchronized[int], stop: Synchronized[int], compiled: bool
-) -> None:
+def _start(rules: Sequence[Path], parent: int, done: Synchronized[int], stop: Synchronized[int]) -> None:
     # Ctrl-C reaches every process of a terminal: the first one alone answers it, and ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     reuse_memory()
     bank = load_bank(rules)
-    _Process.scanner = Scanner(Matcher(bank), databases(bank), compiled=compiled)
+    _Process.scanner = Scanner(Matcher(bank), databases(bank), in_bulk=True)
     _Process.done, _Process.stop = done, stop
 
 

@@ -35,14 +35,14 @@ STEP_BYTES = 16 << 10  # of a line that may show progress, what is kept until it
 class Scanner:
     """Makes summaries, and remembers what texts call, across pieces and files.
 
-    With `databases` (see there) much is read faster, and with a `compiled` tally again; what is found is
+    With `databases` (see there) much is read faster, and `in_bulk` (see `lines_of`) again; what is found is
     the same.
     """
 
     def __init__(
-        self, matcher: Matcher, databases: Databases | None = None, *, compiled: bool = False
+        self, matcher: Matcher, databases: Databases | None = None, *, in_bulk: bool = False
     ) -> None:
-        self._compiled = compiled
+        self._in_bulk = in_bulk
         self._matcher = matcher
         self._calls = Calls(matcher, databases)
 
@@ -57,7 +57,7 @@ class Scanner:
         summary = Summary(bytes=len(data) + elided)
         if not data:
             return summary
-        lines = lines_of(data, compiled=self._compiled)
+        lines = lines_of(data, in_bulk=self._in_bulk)
         summary.lines = len(lines) - (not data.endswith(b"\n"))
 
         keys: dict[int, bytes] = {}

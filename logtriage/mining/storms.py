@@ -13,11 +13,14 @@ _TIME = regex(
     rb"|\[ *\d+\.\d{6}\]|\b1[6-9]\d{8}(?:\.\d+)?\b"
 )
 _DIGITS = frozenset(b"0123456789")
+MANY_LINES = 8_192  # fewer are looked at one by one before arrays are loaded for them
+# What stands where a blur has a zero, as letters that no blur hides.
+_SPELT = bytes.maketrans(b"0123456789abcdefABCDEF", b"ghijklmnopqrstuvGHIJKL")
 
 
 def saying_alike(lines: Lines, members: Sequence[int]) -> list[Sequence[int]]:
     """Lines of one blur, by index, in groups of those that are the same without their times."""
-    if not isinstance(lines.codes, list):
+    if len(members) >= MANY_LINES:
         groups = _by_columns(lines, members)
         if groups is not None:
             return groups
@@ -33,13 +36,14 @@ def _by_columns(lines: Lines, members: Sequence[int]) -> list[Sequence[int]] | N
     None where a line has something else than a time there.
     """
     import numpy as np
-    import pyarrow as pa
+
+    from logtriage.mining.tally import tally
 
     sample = lines.line(members[0])
     spans = [found.span() for found in _TIME.finditer(sample)]
     timed = [column for start, stop in spans for column in range(start, stop) if sample[column] in _DIGITS]
     indices = np.asarray(members)
-    starts = lines.starts[indices]
+    starts = np.asarray(lines.starts)[indices]
     data = np.frombuffer(lines.data, dtype=np.uint8)
     for column in timed:
         signs = data[starts + column]
@@ -54,10 +58,8 @@ def _by_columns(lines: Lines, members: Sequence[int]) -> list[Sequence[int]] | N
     asked = sorted({column for column, sign in enumerate(blur) if sign == ord("0")}.difference(timed))
     if not asked:
         return [members]
-    rows = np.empty((len(members), len(asked)), dtype=np.uint8)
+    rows = np.full((len(members), len(asked) + 1), ord("\n"), dtype=np.uint8)
     for place, column in enumerate(asked):
         rows[:, place] = data[starts + column]
-    width = pa.binary(len(asked))
-    entries = pa.Array.from_buffers(width, len(members), [None, pa.py_buffer(rows)]).dictionary_encode()
-    codes = np.frombuffer(entries.indices.buffers()[1], np.int32, len(members))
+    codes = tally(rows.tobytes().translate(_SPELT))[1]
     return [indices[same].tolist() for same in alike(codes)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import threading
@@ -13,14 +12,16 @@ from logtriage.mining.joined import Joined, Report, Survey, Told
 from logtriage.mining.parts import Part, Scanned, keys_bytes, parts_of, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
-from logtriage.rulebank.database import databases
+from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.database import Databases, databases
 from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
 # (root, sources, parts of them, extra rule files) → what was found in each part, as it comes.
 Elsewhere = Callable[[Path, Sequence[Source], Sequence[Part], Sequence[Path]], Iterator[tuple[Part, Scanned]]]
-DATABASE_BYTES = 24 << 20  # below this, loading the pattern database, or compiling it, does
-COMPILED_BYTES = 800 << 20  # below this, loading Numba does
+BULK_BYTES = 48 << 20  # below this, loading numpy and making machine code does
+KEPT_BYTES = 4 << 20  # below this, loading the pattern databases does, and …
+DATABASE_BYTES = 24 << 20  # … below this, compiling them
 
 
 def survey(
@@ -46,9 +47,8 @@ def survey(
     told = Told(total, progress)
     enough = enough or threading.Event()
     is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
-    patterns = databases(matcher.bank) if is_shared or total >= DATABASE_BYTES else None
-    compiled = total >= COMPILED_BYTES and importlib.util.find_spec("numba") is not None
-    joined = Joined(Scanner(matcher, patterns, compiled=compiled), sources, parts)
+    patterns = _databases(matcher.bank, total, is_shared=is_shared)
+    joined = Joined(Scanner(matcher, patterns, in_bulk=total >= BULK_BYTES), sources, parts)
     if is_shared and elsewhere is not None:
         for part, scanned in elsewhere(root, sources, [*itertools.chain.from_iterable(parts)], rules):
             joined.add(part, scanned)
@@ -57,13 +57,12 @@ def survey(
     elif is_shared:
         if patterns is not None:  # compiled once, here: the processes load what is kept
             patterns.compile()
-        if compiled:  # and what is loaded here they have from their start
-            from logtriage.mining.tally import tally
-
-            tally(b"\n")
         from logtriage.mining.processes import in_processes
+        from logtriage.mining.tally import machine_code
 
-        in_processes(count, root, sources, parts, rules, told, enough, joined, compiled=compiled)
+        machine_code()  # what is loaded here they have from their start
+
+        in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
         if patterns is not None:
             reuse_memory()
@@ -80,3 +79,11 @@ def survey(
     if unread and not any(each.bytes for each in found.summaries):
         raise KeyboardInterrupt
     return found
+
+
+def _databases(bank: Bank, total: int, *, is_shared: bool) -> Databases | None:
+    """The patterns of a bank, where so many bytes are worth what they cost."""
+    if is_shared or total >= DATABASE_BYTES:
+        return databases(bank)
+    found = databases(bank) if total >= KEPT_BYTES else None
+    return found if found is not None and found.are_kept() else None

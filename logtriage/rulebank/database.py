@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,23 +46,27 @@ class PatternDatabase:
         compiled.scratch = hyperscan.Scratch(compiled)
         return compiled
 
-    def _kept_or_made(self) -> Any:
+    @functools.cached_property
+    def path(self) -> Path:
+        """Where it is kept, once it was compiled."""
         from importlib.metadata import version  # which loads the reader of mail with it
-
-        import hyperscan
 
         asked = [(rule.pattern, rule.keywords) for rule in self._rules]
         makers = [Path(__file__).with_name(name).read_bytes() for name in _MAKERS]
         made_of = repr((version("hyperscan"), makers, asked)).encode()
-        path = cache_folder() / f"{self._name}-{hashlib.sha256(made_of).hexdigest()[:12]}.hs"
+        return cache_folder() / f"{self._name}-{hashlib.sha256(made_of).hexdigest()[:12]}.hs"
+
+    def _kept_or_made(self) -> Any:
+        import hyperscan
+
         try:
-            return hyperscan.loadb(kept(path), hyperscan.HS_MODE_BLOCK)
+            return hyperscan.loadb(kept(self.path), hyperscan.HS_MODE_BLOCK)
         except (OSError, ValueError, hyperscan.error):
             pass
         compiled = self._made(frozenset())
         if missed := self._missed(compiled):
             compiled = self._made(missed)
-        keep(path, hyperscan.dumpb(compiled))
+        keep(self.path, hyperscan.dumpb(compiled))
         return compiled
 
     def _made(self, by_keywords: Collection[int]) -> Any:
@@ -177,9 +181,16 @@ class Databases:
 
     def compile(self) -> None:
         """Make them ready, and keep them for other processes."""
+        for database in self._all():
+            _ = database.compiled
+
+    def are_kept(self) -> bool:
+        """Whether they were compiled before, so that it costs little to use them."""
+        return all(database.path.exists() for database in self._all())
+
+    def _all(self) -> Iterator[PatternDatabase]:
         for each in (*self.loud, *self.progress):
-            for database in (each.blurs, each.lines):
-                _ = database.compiled
+            yield from (each.blurs, each.lines)
 
 
 def is_progress(rule: Rule) -> bool:
