@@ -59,6 +59,9 @@ _SKYPILOT = regex(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 # `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+_RANK_LABEL = regex(r"(?i)(?:rank|r|gpu|proc|process)[-_]?\d+$")
+# What a process numbers itself with, behind the launcher's label that names the process.
+_OWN_LABEL = regex(r"\[([A-Za-z]{1,10})[-_ :=]?(\d{1,6})\] ?")
 # `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
 _BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
 _BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
@@ -151,6 +154,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         return end + 1 if text[end : end + 1] == " " else end
     following = text[position + 1 : position + 2]
     if following.isalpha():
+        if "ray" in head.styles and (match := _OWN_LABEL.match(text, position)):
+            head.rank = int(match[2]) if match[1] in "rR" else head.rank
+            return match.end()
         if match := _ALGO.match(text, position):
             head.host = match[1]
             return match.end()
@@ -158,7 +164,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             head.host = match[1]
             return match.end()
         if match := _PLACE.match(text, position):
-            head.host = None if match[1].startswith("container_") else match[1]  # YARN's say no host
+            # YARN's containers say no host, and what numbers ranks or workers is none.
+            is_host = not match[1].startswith("container_") and not _RANK_LABEL.match(match[1])
+            head.host = match[1] if is_host else head.host
             return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])

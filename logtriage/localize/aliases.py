@@ -78,6 +78,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
     for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene)).items():
         if host not in of_files:
             named.setdefault(host, name)
+        elif _ADDRESS.match(name) and name not in of_files:
+            named.setdefault(name, host)  # other files know the machine by its name
     return {host: name for host, name in named.items() if name not in named}
 
 
@@ -125,7 +127,8 @@ def _pods_of_files(pods: Pods, of_files: set[str]) -> dict[str, str]:
 
 
 _IN_RAY = regex(
-    r"\([^()]{1,100}\bip=(?P<address>[\w.:]{1,60})\) (?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \["
+    r"\([^()]{1,100}\bip=(?P<address>[\w.:]{1,60})\) (?:\[[^\[\]]{1,40}\] )?"
+    r"(?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \["
 )
 
 

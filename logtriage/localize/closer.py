@@ -15,11 +15,13 @@ from pathlib import Path
 
 from logtriage.intake.reading import Extent, Reading, read_windows
 from logtriage.intake.streams import StreamFault, pieces
+from logtriage.localize.counters import with_counted
 from logtriage.localize.durations import durations
 from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Trace, gather, median, usual_interval
 from logtriage.localize.scene import build_scene
 from logtriage.localize.slow import Slowness
+from logtriage.localize.step_parts import durations_of
 from logtriage.localize.stragglers import earliest, onset
 from logtriage.model import Line, Source
 from logtriage.rulebank.matcher import Matcher
@@ -81,7 +83,8 @@ def _with_steps_at(
         reading = read_between(file, begin, end, root, sources, extents)
         if reading is None:
             break
-        read = gather(build_scene([reading], matcher))
+        scene = build_scene([reading], matcher)
+        read = with_counted(gather(scene), scene, findings.counters)
         progress = progress.joined(read)
         dated = sorted(
             (point.line.time, point.line.offset)
@@ -126,7 +129,12 @@ def _rise(
             if reading is None:
                 break
             scene = replace(findings.scene, readings=[reading])
-            told = [each for each in durations(scene, findings.topology) if each.kind == found.kind]
+            read = (
+                durations(scene, findings.topology)
+                if slow.parts is None
+                else durations_of(scene, findings.topology, slow.parts)
+            )
+            told = [each for each in read if each.kind == found.kind]
             places = []
             for rank in ranks:
                 own = [each for each in told if each.rank == rank]

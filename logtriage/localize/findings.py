@@ -11,6 +11,7 @@ from logtriage.localize.alike import without_usual_states
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.communicators import broken_in_the_run
+from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
@@ -44,6 +45,7 @@ class Findings:
     find_slowness: Callable[[], Slowness | None]  # asked of jobs alone that no sure error ended
     offsets: dict[str, ClockOffset]  # by file, where its clock differs from the job's axis
     deposits: Deposits | None = None  # what dumps of the job's ranks show
+    counters: frozenset[Counter] = frozenset()  # what counts the steps where no rule knows them
 
     @property
     def slowness(self) -> Slowness | None:
@@ -60,6 +62,8 @@ class Findings:
 def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings:
     """Run the localisation on a scene."""
     progress = gather(scene)
+    counters = frozenset[Counter]() if progress.is_told else step_counters(scene)
+    progress = with_counted(progress, scene, counters)
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
@@ -70,7 +74,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
     past = superseded(scene, progress)
     final = final_attempt([each for each in candidates if each.line.file not in past], scene)
     cascade = untangle(group(final, bank.explains))
-    came_back = _came_back(final, cascade)
+    came_back = _came_back(final, cascade, topology)
     if came_back:
         candidates = [replace(each, recovered=False) if each in came_back else each for each in candidates]
         final = [replace(each, recovered=False) if each in came_back else each for each in final]
@@ -89,6 +93,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         find_slowness=cache(lambda: slowness(progress, scene, topology) or slow_by_reports(scene)),
         offsets=offsets,
         deposits=deposits,
+        counters=counters,
     )
 
 
@@ -156,12 +161,14 @@ _UNUSABLE = ("checkpoint.corrupt", "data.missing", "data.corrupt")
 _OF_CHECKPOINT = regex(r"(?i)checkpoint|ckpt|snapshot")
 
 
-def _came_back(final: Sequence[Candidate], cascade: Cascade) -> list[Candidate]:
+def _came_back(final: Sequence[Candidate], cascade: Cascade, topology: Topology) -> list[Candidate]:
     """Failures to store a part of a checkpoint that their writers outlived, if the job died of it later."""
     root = cascade.root
     if root is None or root.failure_type not in (*GENERAL_TYPES, *_UNUSABLE):
         return []
-    if not any(_OF_CHECKPOINT.search(each.line.message[:600]) for each in root.causes):
+    of_checkpoint = any(_OF_CHECKPOINT.search(each.line.message[:600]) for each in root.causes)
+    by_all = len(root.ranks) * 2 > topology.size > 1  # raised alike on most ranks: of what they share
+    if not of_checkpoint and not by_all:
         return []
     return [
         each

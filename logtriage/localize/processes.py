@@ -1,4 +1,4 @@
-"""Local ranks of process ids, by what launchers and NCCL say of the processes of one host."""
+"""Ranks of process ids, by what launchers and NCCL say of the processes of one host, or of the job."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from logtriage.localize.scene import Scene
+from logtriage.model import JOB_ROLES
 from logtriage.regex import regex
 
 Process = tuple[str | None, int]  # host and process id
@@ -46,3 +47,25 @@ def local_ranks(scene: Scene, sizes: Mapping[str, int]) -> dict[Process, int]:
             for place, pid in enumerate(in_turn):
                 found.setdefault((where, pid), place)
     return found
+
+
+_OF_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6})\b")
+
+
+def communicating_processes(scene: Scene) -> dict[Process, int]:
+    """Rank by host and process where a label names the process alone: NCCL says its rank behind it.
+
+    Of the largest communicator, whose ranks are the job's; empty where one process is of several ranks.
+    """
+    told: dict[Process, dict[int, int]] = defaultdict(dict)
+    for reading in scene.readings:
+        if reading.source.role not in JOB_ROLES:
+            continue
+        for line in reading.lines:
+            if line.rank is not None or line.pid is None or " nranks " not in line.text:
+                continue
+            if (found := _OF_COMMUNICATOR.search(line.text[:1000])) is not None:
+                told[line.host, line.pid][int(found[2])] = int(found[1])
+    world = max((size for sizes in told.values() for size in sizes), default=0)
+    ranks = {process: sizes[world] for process, sizes in told.items() if world in sizes}
+    return ranks if len(set(ranks.values())) == len(ranks) > 1 else {}

@@ -152,10 +152,24 @@ class Progress:
             checkpoints=_in_order(saved.values()),
         )
 
+    def with_traces(self, traces: Iterable[Trace]) -> Progress:
+        """With steps in the place of those that it has of the same writers."""
+        found = {(each.file, each.rank): each for each in (*self.traces, *traces)}
+        lines = {key: [point.line.number for point in each.points] for key, each in found.items()}
+        return replace(
+            self, traces=tuple(found.values()), _lines_by_writer={**self._lines_by_writer, **lines}
+        )
+
+    @property
+    def is_told(self) -> bool:
+        """Whether some writer reported steps again and again."""
+        return any(len(trace.points) >= TOLD for trace in self.traces)
+
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
 
 
+TOLD = 4  # so many steps of a writer are reports; fewer may be anything that mentions one
 AGREEING_STEPS = 3  # by which a bar's count and the lines' may drift apart
 LEAST_TOLD = 2  # lines beside bars that agree on what the bars count
 

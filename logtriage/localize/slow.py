@@ -7,13 +7,14 @@ the contrast within a step: waiting for data against everything else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from logtriage.localize.durations import DATA, WAIT, WORK, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
+from logtriage.localize.step_parts import Parts, straggling
 from logtriage.localize.stragglers import Straggling, compare
 from logtriage.localize.topology import Topology
 from logtriage.model import Line
@@ -41,6 +42,7 @@ class Slowness:
     since: Line | None = None  # the line from which on it was slow
     straggling: Straggling | None = None  # by which comparison
     hosts: tuple[str, ...] = ()  # where times are told of hosts, not of ranks
+    parts: Parts | None = None  # of steps, that no name tells, and that were compared
 
 
 def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
@@ -103,6 +105,8 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
             f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"
         )
         return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
+    if (unnamed := straggling(scene, progress, topology)) is not None:
+        return replace(_of_ranks(unnamed[0], topology), parts=unnamed[1])
     return starved([trace for trace in progress.traces if len(trace.points) >= 4], scene)
 
 

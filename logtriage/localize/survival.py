@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.divergence import loss_told
 from logtriage.localize.outcome import endings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
+from logtriage.localize.usual_course import UsualCourse
 from logtriage.mining.kinds import keyed, lines_of
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
@@ -60,6 +62,7 @@ class Afterwards:
     lines: dict[tuple[str, int | None], list[Line]]
     gave_up: dict[int, float]  # when a rank's watchdog last complained, where some ranks did not complain
     steps: list[tuple[float, int]]  # of all ranks: times and numbers, in order
+    course: UsualCourse
 
 
 def survivors(
@@ -71,6 +74,7 @@ def survivors(
         _said_after(candidates, scene),
         _gave_up(candidates, topology),
         _dated_steps(progress),
+        UsualCourse(scene, topology),
     )
     usual = _usual_complaints(candidates, progress)
     unfilled = _unfilled_norms(candidates, progress)
@@ -81,7 +85,7 @@ def survivors(
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
-    found = _with_habits(found, scene)
+    found = _with_habits(found, scene, topology)
     return [_promoted(candidate, found) for candidate in found]
 
 
@@ -205,18 +209,28 @@ def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, f
     return times if 0 < silent * 3 <= topology.size else {}
 
 
-def _with_habits(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
+def _with_habits(candidates: Sequence[Candidate], scene: Scene, topology: Topology) -> list[Candidate]:
     """With one more exception of a kind that was survived again and again marked as survived as well.
 
     Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
     followed the others follows this one too, or its rank wrote several that complain of nothing.
     """
-    kinds = Counter(kind for each in candidates if each.recovered and (kind := _kind(each)) is not None)
+    # What a traceback tells the same of is the same; of what a rule alone knows, many writers make a habit.
+    survived = [(kind, each) for each in candidates if each.recovered and (kind := _kind(each)) is not None]
+    writers = {(kind, each.line.file, each.rank) for kind, each in survived if each.record is None}
+    kinds = Counter(kind for kind, each in survived if each.record is not None)
+    kinds += Counter(kind for kind, _, _ in writers)
     usual = {kind for kind, times in kinds.items() if times >= HABIT}
+    candidates = _without_usual_hints(candidates, kinds)
     if not any(not each.recovered and _kind(each) in usual for each in candidates):
         return list(candidates)
+    if any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
+        # What was survived so often is not what ended the job, where something else may have.
+        return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
     lines = {reading.source.file: reading.lines for reading in scene.readings}
-    after = {id(each): _after(each, lines[each.line.file]) for each in candidates if _kind(each) in usual}
+    after = {
+        id(each): _after(each, lines[each.line.file], topology) for each in candidates if _kind(each) in usual
+    }
     followed = Counter(
         (_kind(each), _shape(after[id(each)][0]))
         for each in candidates
@@ -235,22 +249,44 @@ def _with_habits(candidates: Sequence[Candidate], scene: Scene) -> list[Candidat
     ]
 
 
+def _ends_a_job(candidate: Candidate) -> bool:
+    """Whether a candidate can be the one: a cause that a rank states and did not survive."""
+    is_cause = candidate.role is Role.CAUSE and candidate.strength is not Strength.HINT
+    is_own = is_cause and candidate.failure_type not in CONSEQUENCES
+    return is_own and not candidate.recovered and candidate.source_role in _OF_RANKS
+
+
+def _without_usual_hints(candidates: Sequence[Candidate], survived: Counter[str]) -> list[Candidate]:
+    """With the last few hints of a rule marked as survived where so many others of it were: it is usual."""
+    left = Counter(_hint(each) for each in candidates if not each.recovered)
+    usual = {rule for rule, times in survived.items() if times >= max(HABIT, HABIT * left[rule])}
+    return [replace(each, recovered=True) if _hint(each) in usual else each for each in candidates]
+
+
+def _hint(candidate: Candidate) -> str | None:
+    of_job = candidate.source_role in _OF_RANKS and candidate.record is None
+    weak = candidate.role is Role.CAUSE and candidate.strength is Strength.HINT
+    return candidate.rule.id if of_job and weak and candidate.rule is not None else None
+
+
 def _kind(candidate: Candidate) -> str | None:
-    """What was raised, and where: file and function of the innermost frames."""
+    """What was raised, and where: file and function of the innermost frames; without a traceback its rule."""
     record = candidate.record
-    if record is None or not record.raised or candidate.source_role not in _OF_RANKS:
+    if candidate.source_role not in _OF_RANKS:
         return None
+    if record is None or not record.raised:
+        return candidate.rule.id if candidate.rule is not None and candidate.role is Role.CAUSE else None
     raised = record.raised[-1]
     frames = [f"{frame.path}:{frame.function}" for frame in raised.frames[-2:]]
     return " ".join((candidate.failure_type, raised.type, *frames))
 
 
-def _after(candidate: Candidate, lines: Sequence[Line]) -> list[Line]:
-    """The next lines of its writer, as far as the lines themselves name it."""
+def _after(candidate: Candidate, lines: Sequence[Line], topology: Topology) -> list[Line]:
+    """The next lines of its writer, as far as the lines tell whose they are."""
     last = candidate.record.lines[-1] if candidate.record is not None else candidate.line
     begin = bisect.bisect_right(lines, last.number, key=lambda line: line.number)
     later = lines[begin : begin + SEARCHED_LINES]
-    own = [each for each in later if each.rank == candidate.rank and each.text.strip()]
+    own = [each for each in later if topology.rank(each) == candidate.rank and each.text.strip()]
     return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
 
 
@@ -296,13 +332,14 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
         candidate.failure_type.startswith(_OUTLIVES_PROGRESS) and candidate.failure_type != "scheduler.launch"
     ):
         return candidate
-    if candidate.source_role not in (SourceRole.WORKER, SourceRole.MERGED):
+    if candidate.source_role not in _OF_RANKS:
         return candidate
     stops = candidate.failure_type.startswith(_STOPS_ALL)
     if (
         (stops and _was_outlived(candidate, progress, afterwards))
         or progress.steps_after(candidate.line) >= RECOVERED_STEPS
         or _was_retried(candidate, afterwards)
+        or afterwards.course.went_on(candidate)
     ):
         return replace(candidate, recovered=True)
     return candidate

@@ -14,7 +14,7 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
-from logtriage.localize.processes import local_ranks
+from logtriage.localize.processes import communicating_processes, local_ranks
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import USUAL_RANKS, gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
@@ -55,6 +55,7 @@ class Topology:
     host_named: dict[str, str]  # other names of hosts: of files, of pods' nodes
     node_of_pod: dict[str, str]
     rank_of_gpu: dict[tuple[str, str], int]  # by host and PCI bus:device, as NCCL tells
+    rank_of_process: dict[tuple[str | None, int], int]  # as it tells where labels name processes, not ranks
     containers: Containers
     offsets: NodeOffsets
 
@@ -82,6 +83,8 @@ class Topology:
             named = None
         if line.file in self.label_of_file and (label := self.label_of_file[line.file].match(line.text[:80])):
             return int(label[1])
+        if named is None and line.pid is not None:
+            return self.rank_of_process.get((line.host, line.pid))
         return named
 
     @property
@@ -225,6 +228,12 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         ranks.update(of_node)
         for rank in of_node:
             votes[rank][host] += 2
+    communicating = communicating_processes(scene)
+    for (host_said, _), rank in communicating.items():
+        ranks.add(rank)
+        if host_said is not None:
+            votes[rank][host_said] += 1
+    pids = {**communicating, **pids}
     mapped = mapped_hosts(scene)
     for rank, host in mapped.items():
         ranks.add(rank)
@@ -300,6 +309,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
         rank_of_gpu=_gpu_ranks(scene),
+        rank_of_process=communicating,
         containers=containers,
         offsets=offsets,
     )
