@@ -129,7 +129,7 @@ def test_ctrl_c_while_a_model_is_asked_gives_the_offline_verdict_at_once(tmp_pat
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
     assert process.returncode == 0 and b"stopping" in err
     verdict = json.loads(out)
     assert core(verdict["verdict"]) == offline(tmp_path)

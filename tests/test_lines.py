@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.intake.layout import Layout, completed, learn_layout
+from logtriage.intake.layout import completed, learn_layout
 from logtriage.intake.lines import LineReader, plain, segments
 from logtriage.model import Level, Line, Source, SourceRole
 
@@ -334,15 +334,3 @@ def test_a_long_hostile_line_costs_no_more_than_its_length(unit: str, before: st
     segments(plain(data))
     assert time.process_time() - begun < 2
     assert len(line.text) <= 65_536 and len(line.message) <= 70_000
-
-
-def test_ordinary_lines_are_read_fast() -> None:
-    reader = LineReader(Source("x", 0, SourceRole.WORKER), Layout(year=2026))
-    raws = [
-        b"[2026-11-29 16:21:40,119][INFO][train] step 47/900 | loss 4.4",
-        b"[rank3]:     dist.all_reduce(x)",
-    ]
-    begun = time.process_time()
-    for number in range(4000):
-        reader.read(raws[number % 2], number, 0)
-    assert 4000 / (time.process_time() - begun) > 10_000

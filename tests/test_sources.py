@@ -209,9 +209,9 @@ def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
 
 def test_a_pattern_of_many_stars_is_matched_at_once() -> None:
     pattern = read_pattern("/l/" + "*a" * 40 + "{job_id}*")
-    began = time.perf_counter()
+    began = time.process_time()
     pattern.match(Entry("", "", True), ("a" * 250 + "!" * 5,))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 2
 
 
 # --- settings --------------------------------------------------------------------------------------

@@ -197,9 +197,9 @@ def test_the_telling_words_are_highlighted() -> None:
 
 @pytest.mark.parametrize("text", ["a." * 50_000, "Error" * 20_000, "Xid" + " " * 100_000, "exit code" * 9999])
 def test_hostile_lines_cost_no_more_than_their_length(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     words.shortened(text, 100)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 4
 
 
 def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
