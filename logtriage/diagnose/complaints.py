@@ -43,9 +43,11 @@ def lost_peer(members: Sequence[Candidate]) -> str | None:
     """The one host that all lost, by address or name as the complainers go by, and none of them."""
     complaining = {each.host for each in members if each.host is not None}
     peers = {peer.strip("[]").split("<")[0] for each in members if (peer := each.capture("peer"))}
-    if len(peers) != 1 or not complaining:
+    if len(peers) != 1:
         return None
-    peer = peers.pop().rsplit(":", 1)[0]
+    peer = peers.pop().rsplit(":", 1)[0].strip("[]")
+    if not complaining:  # whoever it is that complains: an address of a network is told for the other side
+        return peer if _ADDRESS.match(peer) and not peer.startswith(("127.", "0.")) else None
     if peer in complaining:
         return None
     if not _ADDRESS.match(peer):  # by name, where it is of the same row as the names of the others

@@ -300,9 +300,9 @@ def _ranks_under(
     if by_gpu := _ranks_of_gpus(root.causes, topology):
         return by_gpu
     peers_speak = root.failure_type == "network.infiniband" and hosts
-    direct = {
-        each.rank for each in root.causes if each.rank is not None and (not peers_speak or each.host in hosts)
-    }
+    ranked = [each for each in root.causes if each.rank is not None]
+    own = [each for each in ranked if each.strength is Strength.DEFINITE] if peers_speak else []
+    direct = {each.rank for each in own or ranked if not peers_speak or each.host in hosts}
     if direct:
         return direct
     # A watchdog aborts the rank that waited: its end says nothing of the machine under it.
@@ -324,8 +324,9 @@ def _ranks_under(
     there = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
     if not struck and there & waited and len(there - waited) == 1:
         return there - waited  # all others on that machine waited for it
-    own = _ended_by_themselves(exits, topology) - waited
-    return own if own and own < {each.rank for each in exits if each.rank is not None} else struck or own
+    ended = _ended_by_themselves(exits, topology) - waited
+    some = ended < {each.rank for each in exits if each.rank is not None}
+    return ended if ended and some else struck or ended
 
 
 def _ranks_of_pids(told: Iterable[Candidate], topology: Topology, hosts: set[str]) -> set[int]:

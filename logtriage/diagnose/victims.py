@@ -24,9 +24,10 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     recorded = recorded_suspects(findings)
     if recorded is None and (decision := recorded_desync(findings, root)) is not None:
         return decision
-    if root.failure_type.startswith("collective.") and recorded is None:
+    if root.failure_type.startswith("collective."):
         differing = mismatch(waits(findings.scene))
-        if differing is not None:
+        # Stacks are of a moment, and of those ranks alone that somebody looked at.
+        if differing is not None and (recorded is None or differing.odd):
             return Decision(
                 failure_type="collective.desync",
                 title="Ranks issued different collectives",
@@ -41,7 +42,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
                 root=root.causes[0],
                 symptoms=tuple(root.members[:3]),
             )
-        slow = findings.slowness
+        slow = findings.slowness if recorded is None else None
         if slow is not None and slow.failure_type == "slow.straggler" and slow.factor > 4:
             return slow_job(findings, slow, tuple(root.members[:3]))
     if root.failure_type == "collective.desync":

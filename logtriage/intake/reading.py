@@ -120,8 +120,8 @@ def _read(source: Source, layout: Layout, blocks: Sequence[Block]) -> tuple[Line
     )
 
 
-# `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`; else `03/04/25 10:00`,
-# log4j's `25/03/04 10:00`, `2025/03/04 10:00`, `2025-Mar-04 10:00`, `I20250304 10:00`.
+# `2025-03-04`; where no line has that, `04 Mar 2025 10:00:00` or `Mar  4 10:00:00 2025`; else
+# `03/04/25 10:00`, log4j's `25/03/04 10:00`, `2025/03/04 10:00`, `2025-Mar-04 10:00`, `I20250304 10:00`.
 _YEARS = (
     regex(rb"\b20([0-4]\d)-[01]\d-[0-3]\d"),
     regex(

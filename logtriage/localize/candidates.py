@@ -77,6 +77,8 @@ def gather_candidates(
             # What a driver repeats stands behind whoever wrote before it; its own words may name the rank.
             rank = by.rank if by.rank is not None else spoken_rank
         host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        if raised_by[sign.line.file].get(sign.line.number, task) != task:
+            host = topology.host_of_rank.get(rank) if rank is not None else None  # not where it is repeated
         if by is not None and by.host is not None:
             host = topology.host_of_address.get(by.host, by.host)
         if host is None and service and task is not None:

@@ -173,6 +173,12 @@ _TASKS = regex(
     r"(?P<how>Exited with exit code (?P<code>\d{1,3})|Killed|Terminated|Aborted|Segmentation fault|Bus error)"
 )
 SLURM_CANCELLED = regex(r"\*\*\* (?:JOB|STEP) [\w.+]{1,40}(?: ON \S{1,80})? CANCELLED AT ")
+# `task 4 on host cn-3 exited with code 1`, `tasks 0-3 on cn-2 killed by signal 15`
+_TASKS_ON = regex(
+    r"\b(?:tasks?|ranks?) (?P<tasks>\d[\d,-]{0,400}) on (?:host |node )?(?P<host>[A-Za-z][\w.-]{0,100}) "
+    r"(?:(?:was |were )?(?:killed|terminated|ended) (?:by|with|on) signal (?P<signal>\d{1,2})"
+    r"|(?:exited|ended|failed|finished) with (?:exit )?(?:code|status) (?P<code>\d{1,3}))\b"
+)
 _HOW = {"Killed": -9, "Terminated": -15, "Aborted": -6, "Segmentation fault": -11, "Bus error": -7}
 _ENDED = (-9, -15)  # how Slurm ends what is left of a step: SIGTERM, and after KillWait SIGKILL
 MOST_TASKS = 4_096
@@ -183,9 +189,12 @@ def _tasks(lines: Iterable[Line]) -> Iterable[Exit]:
     cancelled = False
     for line in lines:
         cancelled = cancelled or ("CANCELLED" in line.text and bool(SLURM_CANCELLED.search(line.text[:400])))
-        if "srun: error:" not in line.text or (told := _TASKS.search(line.text[:1000])) is None:
+        if "srun: error:" in line.text and (told := _TASKS.search(line.text[:1000])) is not None:
+            code = decode(int(told["code"])) if told["code"] else _HOW[told["how"]]
+        elif " on " in line.text and (told := _TASKS_ON.search(line.text[:1000])) is not None:
+            code = decode(int(told["code"])) if told["code"] else -int(told["signal"])
+        else:
             continue
-        code = decode(int(told["code"])) if told["code"] else _HOW[told["how"]]
         count, with_step = 0, cancelled and code in _ENDED
         for part in told["tasks"].split(","):
             first, _, last = part.partition("-")

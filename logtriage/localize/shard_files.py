@@ -16,6 +16,23 @@ _SHARD = regex(
 )
 _MODEL_PARALLEL = regex(r"mp_rank_(?!00)\d{2,3}_")
 _OF_FILES = ("host.disk_full", "storage.", "checkpoint.", "code.os_error", "code.permission", "code.runtime")
+LEAST_SHARDS = 4
+
+
+def shard_hosts(scene: Scene) -> dict[int, str]:
+    """Rank to host by the shards that each host's own lines load or save; empty where hosts share one."""
+    found: dict[int, set[str]] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.host is None or not ("_rank_" in line.text or "rng_state_" in line.text):
+                continue
+            if _MODEL_PARALLEL.search(line.text[:2000]) is None:
+                for named in _SHARD.findall(line.text[:2000]):
+                    found.setdefault(int(next(filter(None, named))), set()).add(line.host)
+    alone = {rank: next(iter(hosts)) for rank, hosts in found.items() if len(hosts) == 1}
+    return alone if len(alone) == len(found) >= LEAST_SHARDS and len(set(alone.values())) > 1 else {}
+
+
 LINES_ABOVE = 2  # of a traceback, where its writer said which file comes next
 
 

@@ -18,6 +18,7 @@ from logtriage.localize.processes import communicating_processes, local_ranks
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import USUAL_RANKS, gather_roster, in_blocks, introductions, mapped_hosts
 from logtriage.localize.scene import Scene
+from logtriage.localize.shard_files import shard_hosts
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
@@ -183,7 +184,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if said_by := said_ranks(reading.lines):
             pids |= said_by
             ranks.update(said_by.values())
-        for introduced_rank, host in introductions(reading.lines):
+        for introduced_rank, host in set(introductions(reading.lines)):
             ranks.add(introduced_rank)
             votes[introduced_rank][host] += 1
         for line in reading.lines:
@@ -234,7 +235,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if host_said is not None:
             votes[rank][host_said] += 1
     pids = {**communicating, **pids}
-    mapped = mapped_hosts(scene)
+    mapped = mapped_hosts(scene) or shard_hosts(scene)
     for rank, host in mapped.items():
         ranks.add(rank)
         votes[rank][host] += 5
@@ -276,6 +277,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             siblings = {each for each in words if re.sub(r"\d+$", "", each) in pod_rows}
             if len(named := words & (set(hosts) | named_hosts) or siblings) == 1:
                 host_of_file[source.file] = named.pop()
+    by_pod = pod_ranks(set(host_of_file.values()), host_of_rank, meeting)
+    if not host_of_rank and max(ranks, default=0) < len(by_pod) == (world or len(by_pod)):
+        host_of_rank = {rank: pod for pod, rank in by_pod.items()}
+        hosts.update(by_pod)
     addresses: dict[str, str] = {}
     for reading in scene.readings:
         for line in reading.lines:
@@ -303,7 +308,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             if each.source.file not in host_of_file
         },
         number_of_file=belied,
-        rank_of_pod=as_said(pod_ranks(set(host_of_file.values()), host_of_rank, meeting), host_of_rank)
+        rank_of_pod=as_said(by_pod, host_of_rank)
         | replica_ranks(scene, ranks),
         rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
@@ -317,10 +322,11 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
 
 # Where the processes of a job meet: a host of its own, mostly.
 _MEETING = regex(
-    r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method)"
+    r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method"
+    r"|distributed service on|master(?: node)? (?:at|is))"
     r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
 )
-_MEETS = ("endpoint", "addr", "method")  # the rarest word of each, soon looked for
+_MEETS = ("endpoint", "addr", "method", "service on", "master")  # the rarest word of each, soon looked for
 
 
 def _meeting_rows(scene: Scene, meeting: set[str]) -> set[str]:
@@ -372,6 +378,15 @@ _TASK_LABEL = regex(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = regex(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
 
 
+_SPAWNED_LAST = "exits with return code"  # DeepSpeed's launcher prints the command that it spawned last
+
+
+def _is_last(each: Exit, topology: Topology) -> bool:
+    """Whether no process of a higher local rank than that of an exit is known on its host."""
+    of_host = [rank for rank, host in topology.host_of_rank.items() if each.host in (host, None)]
+    return (each.local_rank or 0) + 1 >= max(len(of_host), 0 if each.host else len(topology.ranks))
+
+
 def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:
     """The exits with their global ranks: a number that its host belies counts that host's processes.
 
@@ -379,6 +394,8 @@ def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:
     """
     found = []
     for each in exits:
+        if each.local_rank is not None and _SPAWNED_LAST in each.line.text and _is_last(each, topology):
+            each = replace(each, local_rank=None)
         known = topology.host_of_rank.get(each.rank) if each.rank is not None else None
         if each.rank is None or each.host is None or known is None or known == each.host:
             found.append(each)

@@ -76,7 +76,7 @@ def _alternates(numbers: Sequence[int]) -> bool:
 
 # Behind a pod's name, kail, kubetail and stern print that of its container; kail its namespace before it.
 _HOST_LABEL = regex(
-    rf"[\[(<]?(?:[a-z][\w-]{{0,62}}/)?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}}))?"
+    rf"[\[(<]?(?:[a-z][\w-]{{0,62}}/)?(?P<host>{HOST_WORD})(?:[:/](?P<number>\d{{1,5}})(?:/\d{{1,6}}(?=\]))?)?"
     r"(?:\[[a-z][\w.-]{0,62}\]| (?:› )?[a-z][\w-]{0,62}(?=\]))?"
     r"(?:[\])>]:?(?=\S)|[\])>]:?(?= )|:(?= )| {0,20}\|(?= )| ›(?= )|(?= ))"
 )
@@ -182,14 +182,15 @@ def host_labels(lines: Sequence[Line]) -> HostLabels:
     in_turn = min(counts.values()) >= 3 and len(counts) <= switches // 2
     in_turn = in_turn or any(_RANK_BEHIND.match(label.string, label.end()) for label in labels)
     in_turn = in_turn or _are_numbered(labels)
+    numbered = {(label[1], int(label[2])) for label in labels if label[2]}
+    numbers = {number for _, number in numbered}
+    counts_ranks = len(numbers) == len(numbered) > 0 and max(numbers) < 4 * len(numbers)
+    in_turn = in_turn or (counts_ranks and len(numbers) > len(counts))
     set_off = sum(label[0].endswith((":", "|")) for label in labels)
     spoken = sum(bool(text.strip()) for text in messages)
     in_turn = in_turn or set_off == spoken or (len(labels) == spoken and _are_of_pods(labels))
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
         return HostLabels()
-    numbered = {(label[1], int(label[2])) for label in labels if label[2]}
-    numbers = {number for _, number in numbered}
-    counts_ranks = len(numbers) == len(numbered) > 0 and max(numbers) < 4 * len(numbers)
     if row == "#.#.#.#":
         return HostLabels({word: word for word in counts}, counts_ranks)
     parts = list(zip(*(word.split(".") for word in counts), strict=True))
