@@ -262,8 +262,9 @@ def median(values: Sequence[float]) -> float:
 
 def usual_interval(traces: Sequence[Trace]) -> float:
     """The median time between steps in seconds; 0 where the steps' times are not their own."""
-    stamps = {point.line.time for trace in traces for point in trace.points}
-    if len(stamps) * 4 < sum(len(trace.points) for trace in traces):
+    # Ranks that report together share their times; steps of one rank do not, unless they were read from a line.
+    stamps = sum(len({point.line.time for point in trace.points}) for trace in traces)
+    if stamps * 4 < sum(len(trace.points) for trace in traces):
         return 0.0
     gaps: list[float] = []
     for trace in traces:

@@ -1,0 +1,168 @@
+"""Programs whose words no rule knows: their steps, what they survived, and who is slow, by form and course."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import clock, findings, of_rank, reading, traceback
+
+from logtriage.diagnose.offline import decide
+from logtriage.localize.counters import step_counters
+from logtriage.model import SourceRole
+
+PASS = "{at} engine[{rank}] p={number} xent=2.3 busy {busy:.2f} idle {idle:.2f}\n"
+CHATTER = (
+    "{at} arena[{rank}] {noise} chunks\n",
+    "{at} pack {noise} ok\n",
+    "{at} pull[{rank}] item {noise} of bin-{noise}\n",
+)
+LOST = traceback(
+    "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='blob', port=443): Read timed out."
+)
+
+
+def passes(
+    rank: int, count: int, *, first: int = 4000, every: float = 6.0, slow_from: int = 1 << 30, at: float = 0.0
+) -> str:
+    """What a rank writes of so many steps, each with lines of other kinds and random numbers between."""
+    dice = random.Random(rank)
+    lines = []
+    for number in range(count):
+        begin = at + every * number
+        lines += [
+            text.format(at=clock(begin + place), rank=rank, noise=dice.randrange(10**6))
+            for place, text in enumerate(CHATTER)
+        ]
+        busy = 1000 * every * (0.9 if number >= slow_from else 0.6) * dice.uniform(0.99, 1.01)
+        lines.append(
+            PASS.format(
+                at=clock(begin + 5), rank=rank, number=first + number, busy=busy, idle=950 * every - busy
+            )
+        )
+    return "".join(lines)
+
+
+def test_what_rises_evenly_on_all_ranks_counts_the_steps() -> None:
+    found = findings(*(of_rank(rank, passes(rank, 30)) for rank in range(8)))
+    last = found.progress.last_step
+    assert last is not None and last.step == 4029
+    assert len(found.progress.traces) == 8
+    assert decide(found).failure_type == "none.running"
+
+
+def test_silence_after_such_steps_is_a_hang() -> None:
+    watched = "".join(f"{clock(180 + 60 * number)} watch cn-3 fine {number % 7}\n" for number in range(30))
+    found = findings(
+        *(of_rank(rank, passes(rank, 30)) for rank in range(8)),
+        reading("watch.log", watched, SourceRole.LAUNCHER),
+    )
+    assert decide(found).failure_type == "hang.silent"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{at} beat {seconds} ok\n",  # a clock
+        "{at} table row {row} is 1.5\n",  # an enumeration, again and again
+        "{at} sample {noise} taken\n",
+    ],
+)
+def test_what_does_not_rise_by_steps_counts_none(line: str) -> None:
+    dice = random.Random(3)
+    text = "".join(
+        line.format(at=clock(6.0 * number), seconds=6 * number, row=number % 8, noise=dice.randrange(10**6))
+        for number in range(80)
+    )
+    assert not step_counters(findings(of_rank(0, text)).scene)
+
+
+@given(st.text(max_size=200), st.integers(0, 1 << 70))
+def test_no_text_breaks_the_search_for_counters(text: str, number: int) -> None:
+    lines = "".join(f"{clock(at)} {text} {number + at}\n" for at in range(12))
+    step_counters(findings(of_rank(0, lines)).scene)
+
+
+def caught(rank: int, at: float) -> str:
+    return f"{clock(at)} pull[{rank}] no luck, again soon\n{LOST}"
+
+
+def test_who_writes_on_as_ever_survived_what_no_word_says_was_caught() -> None:
+    ranks = [
+        passes(rank, 15) + caught(rank, 90.0) + passes(rank, 15, first=4015, at=91.0) for rank in range(4)
+    ]
+    ranks[2] += traceback("KeyError: 'tag'")
+    decision = decide(findings(*(of_rank(rank, text) for rank, text in enumerate(ranks))))
+    assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (2,))
+
+
+def test_a_pulse_alone_is_no_life() -> None:
+    pulse = "".join(f"{clock(91 + number)} pulse[1] {number} fds\n" for number in range(60))
+    found = findings(
+        of_rank(0, passes(0, 15)),
+        of_rank(1, passes(1, 15) + caught(1, 90.0) + pulse),
+        of_rank(2, passes(2, 15)),
+    )
+    (lost,) = (each for each in found.candidates if each.record is not None)
+    assert not lost.recovered
+
+
+def test_parts_of_a_step_show_the_slow_rank_whatever_they_are_called() -> None:
+    found = findings(
+        *(of_rank(rank, passes(rank, 40, slow_from=20 if rank == 5 else 1 << 30)) for rank in range(8))
+    )
+    slow = found.slowness
+    assert slow is not None
+    assert (slow.failure_type, slow.ranks) == ("slow.straggler", (5,))
+    assert slow.since is not None and " p=4020 " in slow.since.text
+
+
+def test_a_table_of_members_shows_the_slow_rank_as_well() -> None:
+    rows = []
+    for number in range(12):
+        rows.append(f"{clock(6.0 * number)} tick {700 + number} done\n")
+        rows += [
+            f"  member {rank}: kern={5000.0 if rank == 3 else 3000.0 + rank:.2f} "
+            f"gap={500.0 if rank == 3 else 2500.0 - rank:.2f}\n"
+            for rank in range(8)
+        ]
+    others = (of_rank(rank, passes(rank, 12)) for rank in range(1, 8))
+    slow = findings(of_rank(0, "".join(rows)), *others).slowness
+    assert slow is not None and slow.ranks == (3,)
+
+
+def test_ranks_alike_in_such_parts_are_no_stragglers() -> None:
+    assert findings(*(of_rank(rank, passes(rank, 40)) for rank in range(8))).slowness is None
+
+
+def test_ray_processes_have_the_ranks_that_nccl_tells() -> None:
+    texts = []
+    for node in range(2):
+        lines = []
+        for rank in range(node * 4, node * 4 + 4):
+            label = f"(RayTrainWorker pid={500 + rank}, ip=10.0.0.{node + 1}) "
+            lines.append(
+                f"{label}cn-{node}:{500 + rank}:{900 + rank} [{rank % 4}] NCCL INFO ncclCommInitRankConfig "
+                f"comm 0x55aa rank {rank} nranks 8 cudaDev {rank % 4} busId 1000 commId 0x12 - Init COMPLETE\n"
+            )
+            if rank == 6:
+                lines += [label + line + "\n" for line in traceback("KeyError: 'tag'").splitlines()]
+        texts.append("".join(lines))
+    found = findings(*(reading(f"out-{number}.txt", text) for number, text in enumerate(texts)))
+    decision = decide(found)
+    assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (6,))
+
+
+def test_a_full_disk_that_was_outlived_is_why_all_ranks_failed_alike_later() -> None:
+    full = traceback("OSError: [Errno 28] No space left on device", "_write", "/app/spool.py")
+    end = traceback("RuntimeError: seal refused: 1 of 4 slices absent", "seal", "/app/spool.py")
+    ranks = []
+    for rank in range(4):
+        early = f"{clock(90)} spool[{rank}] slice is not on disk\n{full}" if rank == 1 else ""
+        ranks.append(passes(rank, 15) + early + passes(rank, 15, first=4015, at=91.0) + end)
+    found = findings(*(of_rank(rank, text, host=f"cn-{rank}") for rank, text in enumerate(ranks)))
+    decision = decide(found)
+    assert decision.failure_type == "host.disk_full"
+    assert decision.culprits.hosts == ("cn-1",)
