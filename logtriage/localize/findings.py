@@ -15,7 +15,7 @@ from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
-from logtriage.localize.rank_reports import slow_by_reports
+from logtriage.localize.rank_reports import with_reports
 from logtriage.localize.runs import superseded
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
@@ -90,7 +90,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings
         candidates=tuple(candidates),
         cascade=cascade,
         outcome=judge(scene, progress.without(past), [each for each in exits if each.line.file not in past]),
-        find_slowness=cache(lambda: slowness(progress, scene, topology) or slow_by_reports(scene)),
+        find_slowness=cache(lambda: with_reports(slowness(progress, scene, topology), scene)),
         offsets=offsets,
         deposits=deposits,
         counters=counters,

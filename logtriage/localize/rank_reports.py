@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from logtriage.localize.progress import median
 from logtriage.localize.scene import Scene
@@ -22,6 +23,16 @@ def slow_by_reports(scene: Scene) -> Slowness | None:
         or _warned(_holding(scene, *_REPORT))
         or _named(_holding(scene, *_WORDS))
     )
+
+
+def with_reports(found: Slowness | None, scene: Scene) -> Slowness | None:
+    """What the ranks' own times show, with what a detector says of the same ranks; or that alone."""
+    told = slow_by_reports(scene)
+    if found is None or told is None:
+        return found or told
+    if (found.failure_type, set(found.ranks)) != (told.failure_type, set(told.ranks)):
+        return found
+    return replace(found, lines=(*told.lines[:1], *found.lines), hosts=found.hosts or told.hosts)
 
 
 def _holding(scene: Scene, *words: str) -> list[Line]:
@@ -111,7 +122,7 @@ def _warned(lines: Iterable[Line]) -> Slowness | None:
 
 # Monitors of people's own: `straggler detected: rank 5 (cn-3)`, `rank 5 is a straggler`, `slow ranks: [5]`.
 # Not `slowest rank: 5`: one of them is always the slowest.
-_WORDS = ("traggler", "low rank")
+_WORDS = ("traggler", "low rank", "hreshold")
 _SAID = regex(
     r"(?i)\b(?:stragglers?|slow)\b(?: (?:detected|found|warning))?[^\w\n]{0,6}(?:(?:is|at|on|global) ){0,2}"
     r"ranks?[ =:]{0,3}[\[{(]?(?P<ranks>\d{1,6}(?:, ?\d{1,6}){0,63})\b"
@@ -120,11 +131,21 @@ _SAID = regex(
 )
 
 
+# What a detector holds against its threshold: `Rank 3 (node: cn-3): GPU score 0.47 < threshold 0.70`.
+_BEYOND = regex(
+    r"(?i)\brank[ =:#]{1,2}(?P<ranks>\d{1,6})\b"
+    r"(?:,? ?[(\[]?(?:(?:host|node)[ =:]{1,2}|on )(?P<host>[a-z][\w.-]{0,60}\d[\w.-]{0,60}))?[^.;\n]{0,12}"
+    r"\b(?:(?:score|speed|throughput|performance|perf)\b[^;\n]{0,40}(?:<|\bbelow\b|\bunder\b)"
+    r"|(?:time|latency|duration|ratio)\b[^;\n]{0,40}(?:>|\babove\b|\bover\b|\bexceeds\b))[^;\n]{0,24}\bthreshold\b"
+)
+
+
 def _named(lines: Iterable[Line]) -> Slowness | None:
     """The ranks that a job's own monitor calls slow again and again, with the hosts that it tells."""
     said: list[tuple[frozenset[int], str | None, Line]] = []
     for line in lines:
-        if (told := _SAID.search(line.text[:4000])) is not None:
+        text = line.text[:4000]
+        if (told := _SAID.search(text) or _BEYOND.search(text)) is not None:
             ranks = re.findall(r"\d{1,6}", told["ranks"] or told["rank"])
             said.append((frozenset(map(int, ranks)), told["host"], line))
     newer = said[len(said) // 2 :]

@@ -13,6 +13,7 @@ from logtriage.localize.divergence import loss_told
 from logtriage.localize.outcome import endings
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
+from logtriage.localize.tolerated import is_tolerated
 from logtriage.localize.topology import Topology
 from logtriage.localize.usual_course import UsualCourse
 from logtriage.mining.kinds import keyed, lines_of
@@ -339,6 +340,7 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
         (stops and _was_outlived(candidate, progress, afterwards))
         or progress.steps_after(candidate.line) >= RECOVERED_STEPS
         or _was_retried(candidate, afterwards)
+        or is_tolerated(candidate)
         or afterwards.course.went_on(candidate)
     ):
         return replace(candidate, recovered=True)

@@ -281,6 +281,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     if not host_of_rank and max(ranks, default=0) < len(by_pod) == (world or len(by_pod)):
         host_of_rank = {rank: pod for pod, rank in by_pod.items()}
         hosts.update(by_pod)
+        of_pods = {each.file: host_of_file.get(each.file) for each in scene.sources if each.role in JOB_ROLES}
+        rank_of_file |= {file: by_pod[pod] for file, pod in of_pods.items() if pod in by_pod}
     addresses: dict[str, str] = {}
     for reading in scene.readings:
         for line in reading.lines:
