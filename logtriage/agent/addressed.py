@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from logtriage.localize.dialogue import is_dialogue, visible
+from logtriage.redaction.values import in_latin_letters
 from logtriage.taxonomy import taxonomy
 
 LEFT_OUT = "[left out: this line talks to its reader]"
@@ -58,6 +59,8 @@ def is_addressed(text: str, *, may_name_types: bool = False) -> bool:
     """
     shown = visible(text)
     if is_dialogue(shown) or _ADDRESSED.search(shown) is not None:
+        return True
+    if not shown.isascii() and _ADDRESSED.search(in_latin_letters(shown)) is not None:
         return True
     return not may_name_types and _type_ids().search(shown) is not None
 

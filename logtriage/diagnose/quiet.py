@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.last_words import last_errors
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.divergence import Divergence, diverged
@@ -50,6 +51,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
         return _hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
+    if outcome.kind == "running" and root is None and last_errors(findings):
+        return None  # who wrote them wrote nothing more: that job does not run
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None
         return Decision(
@@ -166,6 +169,9 @@ def undecided(findings: Findings) -> Decision:
             Evidence(each.line, f"a process ended with {describe(each.code)}, and no line says why")
             for each in ended[:2]
         )
+    if not evidence or root is None:
+        told = "an error that no rule knows, and nothing more from who wrote it"
+        evidence = (*(Evidence(line, told) for line in last_errors(findings)[-2:]), *evidence)
     last = last_line(findings.scene)
     if not evidence and last is not None:
         evidence = (Evidence(last, "the last line of the log"),)

@@ -83,6 +83,11 @@ _ALIKE = str.maketrans(
 )
 
 
+def in_latin_letters(text: str) -> str:
+    """The text with letters of other alphabets that look like Latin ones in these."""
+    return text.translate(_ALIKE)
+
+
 def in_plain_letters(text: str) -> tuple[str, Sequence[int]]:
     """The lines of a text that look plainer than they are, in plain letters, and where each letter came from.
 

@@ -1,0 +1,64 @@
+"""Errors that no rule knows and that were the last words of whoever wrote them: that job is not running."""
+
+from __future__ import annotations
+
+from logtriage.localize.dialogue import is_dialogue
+from logtriage.localize.findings import Findings
+from logtriage.localize.outcome import HANG_SECONDS
+from logtriage.model import Level, Line, Record, SourceRole
+from logtriage.regex import regex
+
+_SPEAKING = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+LAST_RECORDS = 3  # what follows the error itself: a line of a clean-up, where a dump was put
+_LOUD = regex(
+    r"\b(?:FATAL|CRITICAL|PANIC|ERROR)\b|\b(?i:fatal|panic|error|exception|abort(?:ed|ing)?)(?: error)? ?:"
+    r"|(?i:\b(?:panicked at|fatal error|unrecoverable|cannot continue|giving up|aborting|bailing out))\b"
+    r"|\b[A-Z]\w{0,80}(?:Error|Exception|Fault|Panic)\b ?:|^(?:Aborted|Segmentation fault|Bus error|Killed)\b"
+    r"|致命|错误[:：]|エラー[:：]|오류[:：]|(?i:\bfehler ?:|\berreur ?:|\berror fatal\b|ошибка ?:)"
+)
+# The words of a writer that goes on.
+_GOES_ON = regex(
+    r"(?i)\b(?:retry\w*|retries|attempt|try(?:ing)? again|ignor\w+|skipp\w+|fall(?:ing)? ?back|backing off"
+    r"|recover(?:ed|ing)|continu\w+|non-?fatal|deprecated|disabl\w+|warning|0 errors?|no errors?)\b"
+)
+
+
+def last_errors(findings: Findings) -> tuple[Line, ...]:
+    """For each file that ends so, the error that its last lines tell; the latest last.
+
+    No rule knows it, no step of its writer came after it, nothing says that the writer goes on, and the rest
+    of the job was not seen at work for much longer.
+    """
+    scene, progress = findings.scene, findings.progress
+    shelves = (scene.causes, scene.symptoms, scene.context, scene.progress)
+    known = {(sign.line.file, sign.line.number) for shelf in shelves for sign in shelf}
+    stepped = {trace.file for trace in progress.traces}
+    found = []
+    for reading in scene.readings:
+        file = reading.source.file
+        if reading.source.role not in _SPEAKING:
+            continue
+        told = [each for each in scene.records[file] if any(line.text.strip() for line in each.lines)]
+        for record in told[-LAST_RECORDS:]:
+            line = _error(record)
+            if line is None or any((each.file, each.number) in known for each in record.lines):
+                continue
+            if line.time is None or progress.last_time is None:
+                is_end = file in stepped
+            else:
+                is_end = line.time + HANG_SECONDS >= progress.last_time
+                is_end = is_end and (file in stepped or line.time >= progress.last_time)
+            if is_end and not progress.steps_after(line):
+                found.append(line)
+                break
+    return tuple(sorted(found, key=lambda line: line.time or 0.0))
+
+
+def _error(record: Record) -> Line | None:
+    line = record.raised[-1].at if record.raised else record.lines[0]
+    message = line.message[:1000]
+    if line.level not in (Level.ERROR, Level.CRITICAL) and _LOUD.search(message) is None:
+        return None
+    if line.level in (Level.DEBUG, Level.INFO, Level.WARNING) and not record.raised:
+        return None
+    return line if _GOES_ON.search(message) is None and not is_dialogue(line.text) else None
