@@ -107,6 +107,8 @@ def _extras(settings: Settings) -> Iterator[Check]:
 
 
 def _data_folder(settings: Settings) -> Iterator[Check]:
+    from logtriage.memory.privacy import open_to_others
+
     folder = settings.data_dir
     place = next(each for each in (folder, *folder.parents) if each.exists())
     if fault := _unwritable(place):
@@ -119,6 +121,9 @@ def _data_folder(settings: Settings) -> Iterator[Check]:
     said = f"{folder}: {kept:,} verdicts kept, {free / 2**30:,.1f} GiB free"
     if free < _LEAST_FREE:
         yield Check("data folder", "broken", said, "make room, or set data_dir to another disk")
+    elif seen := open_to_others(folder):
+        told = f"{said}; others can read what was said of jobs ({seen})"
+        yield Check("data folder", "broken", told, f"chmod 700 {folder}")
     else:
         yield Check("data folder", "ok", said + ("" if folder.exists() else " (made when first needed)"))
 
@@ -163,20 +168,13 @@ def _database(settings: Settings) -> Iterator[Check]:
 
 
 def _learned_rules(settings: Settings) -> Iterator[Check]:
-    from logtriage.memory.rule_folder import STATES, files_in_state
-    from logtriage.rulebank.bank import BankFault, load_bank, read_rule_file
+    from logtriage.memory.rule_folder import STATES, files_in_state, unreadable_rules
+    from logtriage.rulebank.bank import load_bank
 
     bank = load_bank()
     yield Check("rules", "ok", f"{len(bank.rules):,} shipped, version {bank.version}")
-    counts, faults = [], []
-    for state in STATES:
-        files = files_in_state(settings.data_dir, state)
-        counts.append(f"{len(files)} {state}")
-        for file in files:
-            try:
-                read_rule_file(file)
-            except (BankFault, OSError) as fault:
-                faults.append(f"{file}: {fault}")
+    counts = [f"{len(files_in_state(settings.data_dir, state))} {state}" for state in STATES]
+    faults = [f"{file}: {fault}" for file, fault in unreadable_rules(settings.data_dir)]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         mend = "correct the file or take it away; triages go on without it"

@@ -19,14 +19,17 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the log.")]
 
 def learned() -> None:
     """Learned rules. Told are state, jobs that agree and contradict, lines seen on trial, id, type, title."""
-    from logtriage.memory.rule_folder import learned_rules
+    from logtriage.memory.rule_folder import learned_rules, unreadable_rules
     from logtriage.memory.verdicts import kept_verdicts
     from logtriage.settings import load_settings
 
     data_dir = load_settings().data_dir
-    found = learned_rules(data_dir)
+    found, broken = learned_rules(data_dir), unreadable_rules(data_dir)
+    for file, fault in broken:
+        complain(f"not used: {visible(str(file))}: {visible(fault, 300)}")
     if not found:
-        complain("no rule was learned on this machine yet (logtriage correct ID --type TYPE teaches one)")
+        if not broken:
+            complain("no rule was learned on this machine yet (logtriage correct ID --type TYPE teaches one)")
         return
     seen: dict[str, int] = {}
     for kept in kept_verdicts(data_dir):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from logtriage.memory.ledger import Diagnosis
 app = typer.Typer(help="Confirmed diagnoses: look at them, share them, forget them.", rich_markup_mode=None)
 
+MOST_FAULTS = 20  # of an import that are named one by one
 DiagnosisId = Annotated[int, typer.Argument(metavar="N", help="The number of a diagnosis.")]
-FORMAT = "logtriage.diagnoses/1"
 
 
 @app.command("list")
@@ -76,13 +76,10 @@ def export(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="Where to write it.")] = "-",
 ) -> None:
     """All diagnoses as JSON lines. They are for `logtriage memory import` elsewhere."""
-    from dataclasses import asdict
-    from json import dumps
+    from logtriage.memory.exchange import exported
 
     with opened_ledger() as ledger:
-        found = ledger.diagnoses()
-    lines = [dumps({"schema": FORMAT, **asdict(each)}, ensure_ascii=True) for each in reversed(found)]
-    text = "".join(f"{line}\n" for line in lines)
+        text = "".join(exported(each) for each in reversed(ledger.diagnoses()))
     if file == "-":
         answer(text)
     else:
@@ -93,40 +90,36 @@ def export(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `logtriage memory export` wrote.")],
 ) -> None:
-    """Take over diagnoses from elsewhere. One that is known already is not taken twice."""
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise typer.BadParameter(f"{file} is no export: not UTF-8 text") from None
-    entries = [
-        _entry(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()
-    ]
+    """Take over diagnoses from elsewhere. One that is known already is not taken twice.
+
+    What is no diagnosis is named and left out; the exit status is then 1, or 2 where nothing was one.
+    """
+    from contextlib import nullcontext
+
+    from logtriage.memory.exchange import records
+
+    found: list[Diagnosis] = []
+    faults: list[str] = []
+    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as reading:
+        for number, each in records(reading):
+            if isinstance(each, str):
+                faults.append(f"{file}:{number} is no diagnosis: {visible(each, 200)}")
+            else:
+                found.append(each)
+    if faults and not found:
+        raise typer.BadParameter(faults[0])
     with opened_ledger() as ledger:
         known = {(each.verdict_id, each.author) for each in ledger.diagnoses()}
-        new = [each for each in entries if (each.verdict_id, each.author) not in known]
-        for each in new:
+        new = {(each.verdict_id, each.author): each for each in found}
+        new = {key: each for key, each in new.items() if key not in known}
+        for each in new.values():
             ledger.add(each)
-    answer(f"{len(new)} of {len(entries)} diagnoses were new\n")
-
-
-def _entry(line: str, place: str) -> Diagnosis:
-    from json import loads
-
-    from pydantic import TypeAdapter, ValidationError
-
-    from logtriage.memory.ledger import Diagnosis
-    from logtriage.taxonomy import taxonomy
-
-    try:
-        values: dict[str, Any] = loads(line)
-        if values.pop("schema") != FORMAT:
-            raise ValueError(f"no {FORMAT}")
-        found = TypeAdapter(Diagnosis).validate_python(values)
-        taxonomy()[found.failure_type]
-        return found
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as fault:
-        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise typer.BadParameter(f"{place} is no diagnosis: {reason}") from None
+    answer(f"{len(new)} of {len(found)} diagnoses were new\n")
+    for fault in faults[:MOST_FAULTS]:
+        complain(fault)
+    if faults:
+        complain(f"records left out: {len(faults)}")
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from logtriage.memory.discretion import without_secrets
 from logtriage.memory.ledger import Change, Ledger, now
 from logtriage.memory.rule_folder import ACTIVE, RETIRED, TRIAL, LearnedRule, rules_dir
 
@@ -115,7 +116,7 @@ def moved(
         action={ACTIVE: "promoted", RETIRED: "retired", TRIAL: "put on trial"}[state],
         author=author,
         at=now(),
-        reason=reason,
+        reason=without_secrets(reason),
         bank=bank_name(data_dir),
         before=before,
         after=(f"{state}/{learned.file.name}", before[1]),

@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, Engine, MetaData, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from logtriage.memory.privacy import close_to_others
+
 WAIT_SECONDS = 30  # for another process that writes
 CONNECT_SECONDS = 10  # for a server that may be down
 _TURN = 0x6C6F6774  # PostgreSQL's advisory lock that the program's transactions take in turn
@@ -45,6 +47,7 @@ def open_database(database_url: str, data_dir: Path, tables: MetaData) -> Engine
         try:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             (data_dir / "ledger.sqlite3").touch(mode=0o600)
+            close_to_others(data_dir)
         except OSError as fault:
             raise LedgerFault(f"{data_dir}: {fault.strerror}") from None
     try:

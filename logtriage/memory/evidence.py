@@ -17,7 +17,6 @@ from logtriage.memory.ledger import Cited
 from logtriage.memory.wording import patterns, vocabulary
 from logtriage.mining.masks import mask
 from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
-from logtriage.redaction import Redaction
 from logtriage.rulebank.matcher import Hit, Matcher
 from logtriage.rulebank.rule import Role, Strength
 
@@ -155,12 +154,6 @@ def _witness(
         is_routine=_is_routine(line, reading),
         moved_from=moved_from,
     )
-
-
-def without_secrets(text: str) -> str:
-    """The text as it may be shared: for each secret a word with a digit, which a pattern leaves open."""
-    hidden = re.sub(r"<user-(\d+)>", r"/home/redacted\1", Redaction().redact(text))
-    return re.sub(r"<(?:secret|email)-(\d+)>", r"redacted\1", hidden)
 
 
 def cited_witness(text: str, file: str, number: int) -> Witness:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from logtriage.intake.folder import NothingReadable
 from logtriage.memory.changes import bank_name, finish_changes, image, locked, make_changes, moved
+from logtriage.memory.discretion import discreet
 from logtriage.memory.evidence import (
     EvidenceFault,
     Witness,
     cited_witness,
     picked,
-    without_secrets,
     witness_at,
 )
 from logtriage.memory.guards import claimed_by
@@ -42,6 +42,7 @@ from logtriage.rulebank.rule import Rule
 
 _NEVER_STATED = ("none.", "unknown")
 _SELDOM_STATED = ("hang.", "slow.")  # found by comparing ranks, or by silence
+LONGEST_TITLE = 160
 AGREEMENTS_A_CONTRADICTION = 3  # so many agreeing jobs outweigh one that contradicts
 
 
@@ -138,18 +139,15 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
     own = [witness.cited] if witness is not None else []
     # What a wrong verdict rested on is no evidence of what it really was.
     more = [each for each in shown if not own or (each.file, each.line) != (own[0].file, own[0].line)]
-    cited = [
-        replace(each, text=without_secrets(each.text[:LONGEST_EXAMPLE]))
-        for each in (own + more if agreed or not own else own)
-    ]
-    title = verdict.verdict.title if agreed or witness is None else witness.message[:160]
-    return Diagnosis(
+    cited = own + more if agreed or not own else own
+    title = verdict.verdict.title if agreed or witness is None else witness.message
+    told = Diagnosis(
         verdict_id=verdict.id,
         failure_type=word.failure_type,
         told=verdict.verdict.failure_type,
         author=word.author,
         at=now(),
-        title=without_secrets(title),
+        title=title,
         evidence=tuple(cited),
         context={
             "job": verdict.job.name,
@@ -161,6 +159,10 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
         },
         mitigation=word.mitigation,
     )
+    # Cut after that: the head of a key is no longer known as one.
+    hidden = discreet(told)
+    short = tuple(replace(each, text=each.text[:LONGEST_EXAMPLE]) for each in hidden.evidence)
+    return replace(hidden, title=hidden.title[:LONGEST_TITLE], evidence=short)
 
 
 def _settle_votes(

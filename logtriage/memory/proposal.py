@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from logtriage.intake.folder import NothingReadable
-from logtriage.memory.evidence import Witness, without_secrets
+from logtriage.memory.discretion import without_secrets
+from logtriage.memory.evidence import Witness
 from logtriage.memory.guards import claimed_by, known_already, objection, slug
 from logtriage.memory.ledger import Diagnosis
 from logtriage.memory.rule_folder import (

@@ -51,6 +51,18 @@ def files_in_state(data_dir: Path, state: str) -> list[Path]:
         return []
 
 
+def unreadable_rules(data_dir: Path) -> list[tuple[Path, str]]:
+    """The files of learned rules that cannot be used, each with what is wrong with it."""
+    found = []
+    for state in STATES:
+        for file in files_in_state(data_dir, state):
+            try:
+                read_rule_file(file)
+            except (BankFault, OSError) as fault:
+                found.append((file, " ".join(str(fault).split())))
+    return found
+
+
 def learned_rules(data_dir: Path, states: Sequence[str] = STATES) -> list[LearnedRule]:
     """All learned rules (in these states) that can be read; a triage names the files that cannot."""
     found = []

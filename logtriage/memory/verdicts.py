@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from logtriage.memory.privacy import close_to_others
 from logtriage.report.document import Verdict, iso_time, read_verdict
 
 MOST_KEPT = 2_000
@@ -55,6 +56,7 @@ def keep(verdict: Verdict, paths: Sequence[str | Path], data_dir: Path, user: st
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o700)
+        close_to_others(data_dir)
         target = folder / f"{verdict.id}.json"
         part = folder / f".{verdict.id}.{os.getpid()}"
         try:
