@@ -23,6 +23,9 @@ LONGEST_TITLE = 120
 # The most that a verdict can reach whose lines no rule knows: what unanimous votes of a model are worth that
 # is right every second time (benchmarks/results/vote-calibration.md).
 WORDS_ALONE = 0.65
+# The most that votes add to an offline verdict which they only agree with, on the lines that it has itself: a
+# model that repeats what it was shown is no second witness.
+AGREEING_ALONE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def weigh(desk: Desk, asked: Asked, settings: Settings, why: str) -> Counsel:
         pass  # a few votes that happened to be quick are no majority of those that were wanted
     elif pooled.failure_type is not None and pooled.failure_type != "unknown":
         if pooled.failure_type == offline.failure_type:
-            decision, told = _confirmed(offline, pooled), "the votes agree with the offline verdict"
+            decision, told = _confirmed(desk, pooled), "the votes agree with the offline verdict"
             mitigations = pooled.mitigations
         elif _may_replace(desk, pooled):
             decision, told = _replaced(desk, pooled), "the votes decide"
@@ -73,14 +76,14 @@ def _untold(asked: Asked, pooled: Pool) -> str:
     return "the offline verdict stands: the votes do not agree"
 
 
-def _confirmed(offline: Decision, pooled: Pool) -> Decision:
-    return replace(
-        offline,
-        confidence=max(
-            offline.confidence,
-            confidence(pooled.agreement, offline_agrees=offline.confidence),
-        ),
-    )
+def _confirmed(desk: Desk, pooled: Pool) -> Decision:
+    offline = desk.decision
+    sure = confidence(pooled.agreement, offline_agrees=offline.confidence)
+    own = (each for each in desk.findings.candidates if each.failure_type == offline.failure_type)
+    known = {(each.line.file, each.line.number) for each in (*offline.evidence, *own)}
+    if not pooled.bearing - known:
+        sure = min(sure, round(offline.confidence + AGREEING_ALONE, 2))
+    return replace(offline, confidence=max(offline.confidence, sure))
 
 
 def _may_replace(desk: Desk, pooled: Pool) -> bool:

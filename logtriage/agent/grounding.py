@@ -28,6 +28,7 @@ class Vote:
     hosts: tuple[str, ...]
     lines: tuple[Line, ...]
     support: Bearing
+    bearing: tuple[Line, ...] = ()  # those of the lines that bear the type
     cause: str = ""  # empty where the model's sentence names what no line shows
     mitigations: tuple[str, ...] = ()
 
@@ -64,6 +65,7 @@ def check(answer: Answer, desk: Desk, words: Vocabulary) -> Vote | Void:
         _hosts([desk.redaction.restore(host) for host in answer.culprit_hosts], lines, desk),
         tuple(lines),
         support,
+        tuple(line for line in lines if held[line] is not Bearing.NOT),
         sentence(desk.redaction.restore(answer.cause), lines, desk),
         tuple(text for each in answer.mitigations if (text := _mitigation(desk.redaction.restore(each)))),
     )

@@ -29,6 +29,7 @@ class Pool:
     hosts: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
     support: Bearing = Bearing.NOT
+    bearing: frozenset[tuple[str, int]] = frozenset()  # file and number of the lines that bear the type
     cause: str = ""
     mitigations: tuple[str, ...] = ()
 
@@ -63,6 +64,7 @@ def pool(votes: Sequence[Vote], returned: int) -> Pool:
         hosts=_common([vote.hosts for vote in agreeing]),
         lines=tuple(lines[:MOST_LINES]),
         support=max(vote.support for vote in agreeing),
+        bearing=frozenset((line.file, line.number) for vote in agreeing for line in vote.bearing),
         cause=next((vote.cause for vote in agreeing if vote.cause), ""),
         mitigations=merged([text for vote in agreeing for text in vote.mitigations]),
     )
