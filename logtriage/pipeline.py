@@ -268,8 +268,8 @@ def _deposits(inventory: Inventory, passed: Survey) -> Deposits | None:
 def extents_of(inventory: Inventory, passed: Survey) -> dict[str, Extent]:
     """What the pass knows of each file, without places."""
     return {
-        source.file: Extent(each.bytes, each.lines, ())
-        for source, each in zip(inventory.sources, passed.summaries, strict=True)
+        source.file: Extent(each.bytes, each.lines, (), kept=kept)
+        for source, each, kept in zip(inventory.sources, passed.summaries, passed.kept, strict=True)
     }
 
 
@@ -280,8 +280,10 @@ def localise(
     by_id = {rule.id: rule for rule in bank.rules}
     odd = odd_captures(passed.summaries)
     extents = [
-        Extent(each.bytes, each.lines, places(each, by_id, odd), share)
-        for each, share in zip(passed.summaries, shares(passed.summaries, by_id), strict=True)
+        Extent(each.bytes, each.lines, places(each, by_id, odd), share, kept)
+        for each, share, kept in zip(
+            passed.summaries, shares(passed.summaries, by_id), passed.kept, strict=True
+        )
     ]
     readings = read_closely(inventory.root, inventory.sources, extents)
     return find(build_scene(readings, matcher), bank, deposits)

@@ -227,7 +227,7 @@ def test_of_a_file_in_parts_what_stands_behind_a_gap_is_left_out(
     scanner = Scanner(MATCHER)
     together = joined.Joined(scanner, found.sources, cut)
     for part in cut[source][:2]:
-        given = scanner, found.root, found.sources[source], part, 1 << 20
+        given = scanner, found.root, found.sources[source], part, 1
         together.add(part, parts.scan_part(*given, lambda count: None, lambda: True))
     summary = together.survey(1).summaries[source]
     data = (folder / "rank_0.log").read_bytes()[: summary.bytes]

@@ -35,7 +35,7 @@ def read_tail(root: Path, source: Source, extent: Extent) -> Tail:
     """The last TAIL_BYTES of a file in whole lines, all of a file up to twice as long."""
     start = 0 if extent.bytes <= 2 * TAIL_BYTES else extent.bytes - TAIL_BYTES
     try:
-        (data,) = read_ranges(root, source, [(start, extent.bytes)])
+        (data,) = read_ranges(root, source, [(start, extent.bytes)], extent.kept)
     except StreamFault:
         return Tail(b"", 0, 1)  # said elsewhere
     number = extent.lines - newlines(data) + 1

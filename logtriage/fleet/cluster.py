@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.fleet.supervision import FAULTY, HUGE_BYTES, POISONED, Limits, Outcome, Task, triage_here
-from logtriage.mining.parts import Part, Scanned, keys_bytes, scan_part
+from logtriage.mining.parts import Part, Scanned, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.survey import Elsewhere
 from logtriage.model import Source
@@ -96,10 +96,9 @@ def read_on(address: str) -> Iterator[Elsewhere]:
         def scanned(
             root: Path, sources: Sequence[Source], parts: Sequence[Part], rules: Sequence[Path]
         ) -> Iterator[tuple[Part, Scanned]]:
-            most_keys = keys_bytes(sources)
             waiting = {
                 client.submit(
-                    _scan_there, root, sources[part.source], part, most_keys, tuple(rules), pure=False
+                    _scan_there, root, sources[part.source], part, len(sources), tuple(rules), pure=False
                 ): part
                 for part in parts
             }
@@ -110,8 +109,8 @@ def read_on(address: str) -> Iterator[Elsewhere]:
         yield scanned
 
 
-def _scan_there(root: Path, source: Source, part: Part, most_keys: int, rules: tuple[Path, ...]) -> Scanned:
-    return scan_part(_scanner(rules), root, source, part, most_keys, lambda count: None, lambda: False)
+def _scan_there(root: Path, source: Source, part: Part, files: int, rules: tuple[Path, ...]) -> Scanned:
+    return scan_part(_scanner(rules), root, source, part, files, lambda count: None, lambda: False)
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from logtriage.intake.layout import MOST_LINES, Layout, completed, learn_layout
 from logtriage.intake.lines import LineReader
-from logtriage.intake.streams import StreamFault, read_ranges
+from logtriage.intake.streams import Clippings, StreamFault, read_ranges
 from logtriage.model import Line, Source
 from logtriage.regex import regex
 
@@ -59,13 +59,15 @@ class Reading:
 class Extent:
     """What the pass knows of a file: its decompressed size, its line ends, and places worth reading.
 
-    Of the windows of all large files it gets `share` times as much as one with a single share.
+    Of the windows of all large files it gets `share` times as much as one with a single share. `kept` is
+    what need not be read again.
     """
 
     bytes: int
     lines: int
     places: tuple[tuple[int, int], ...]  # (line, offset), most telling first
     share: int = 1
+    kept: Clippings | None = None
 
     @property
     def weight(self) -> int:
@@ -106,7 +108,7 @@ def read_windows(root: Path, source: Source, extent: Extent, size: int) -> Readi
     """The head of a source and `size` bytes from each of its extent's places on. Raises StreamFault."""
     windows = [(0, min(size, extent.bytes), 1, 0)]
     windows += [(at, min(at + size, extent.bytes), line, at) for line, at in extent.places]
-    blocks = _taken(root, source, _disjoint(windows))
+    blocks = _taken(root, source, _disjoint(windows), extent.kept)
     year = _year(root, [source], [extent])
     learned = learn_layout(source, [block for _, block in blocks], year=year, most_lines=LEAST_LINES)
     (layout,) = completed([learned])
@@ -141,9 +143,12 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
     seen: list[Counter[bytes]] = [Counter() for _ in _YEARS]
     for source, extent in list(zip(sources, extents, strict=True))[:200]:
         tail = max(0, extent.bytes - 4096)
-        if tail < 64 << 20:  # seeking far into a compressed file costs more than it tells
+        if (
+            extent.kept is not None or tail < 64 << 20
+        ):  # seeking far into a compressed file costs more than it tells
             with contextlib.suppress(StreamFault):
-                head, end = read_ranges(root, source, [(0, min(4096, extent.bytes)), (tail, extent.bytes)])
+                asked = [(0, min(4096, extent.bytes)), (tail, extent.bytes)]
+                head, end = read_ranges(root, source, asked, extent.kept)
                 for told, form in zip(seen, _YEARS, strict=True):
                     told.update(form.findall(head + b"\n" + end))
     if (most := next(filter(None, seen), None)) is not None:
@@ -157,15 +162,16 @@ def _blocks(root: Path, source: Source, extent: Extent, whole_limit: int, budget
     """What is read of a file; nothing of one that is gone or closed since the pass went over it."""
     try:
         if extent.weight <= whole_limit:
-            return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)])]
-        return _taken(root, source, _windows(extent, max(1024, budget * extent.bytes // extent.weight)))
+            return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)], extent.kept)]
+        windows = _windows(extent, max(1024, budget * extent.bytes // extent.weight))
+        return _taken(root, source, windows, extent.kept)
     except StreamFault:
         return [((0, 1), b"")]
 
 
-def _taken(root: Path, source: Source, windows: Sequence[Window]) -> list[Block]:
+def _taken(root: Path, source: Source, windows: Sequence[Window], kept: Clippings | None) -> list[Block]:
     found = []
-    blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows])
+    blocks = read_ranges(root, source, [(start, stop) for start, stop, _, _ in windows], kept)
     for (start, _, line, offset), block in zip(windows, blocks, strict=True):
         first = line - block[: offset - start].count(b"\n")
         if start > 0:

@@ -23,6 +23,7 @@ from logtriage.model import Source
 
 __all__ = [
     "Block",
+    "Clippings",
     "Piece",
     "StreamFault",
     "blocks",
@@ -53,6 +54,28 @@ class Piece:
     offset: int
     first_line: int
     elided: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Clippings:
+    """Stretches of a stream of `size` bytes that were kept while it was read, apart and in order."""
+
+    size: int
+    stretches: tuple[tuple[int, bytes], ...]  # (offset, bytes)
+
+    def ranges(self, asked: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """The bytes [start, end) for each range; None unless all of them were kept."""
+        found = []
+        for start, end in ((max(0, start), min(end, self.size)) for start, end in asked):
+            held = [(at, data) for at, data in self.stretches if at <= start and end <= at + len(data)]
+            if start >= end:
+                found.append(b"")
+            elif held:
+                ((at, data),) = held
+                found.append(data[start - at : end - at])
+            else:
+                return None
+        return found
 
 
 # Called with the number of stored bytes whenever some were read.
@@ -142,11 +165,16 @@ def _lines_between(chunks: Iterable[bytes], start: int, stop: int) -> Iterator[b
         position += len(chunk)
 
 
-def read_ranges(root: Path, source: Source, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+def read_ranges(
+    root: Path, source: Source, ranges: Sequence[tuple[int, int]], kept: Clippings | None = None
+) -> list[bytes]:
     """The bytes [start, end) of the stream for each range, in the order asked; short past the end.
 
-    One pass over a compressed file, seeks in a plain one. Raises StreamFault if the file cannot be opened.
+    One pass over a compressed file, unless all of them were `kept`; seeks in a plain one. Raises StreamFault
+    if the file cannot be opened.
     """
+    if kept is not None and (found := kept.ranges(ranges)) is not None:
+        return found
     order = sorted(range(len(ranges)), key=lambda which: ranges[which])
     parts: list[bytes] = [b""] * len(ranges)
     if not order:

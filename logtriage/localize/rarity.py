@@ -20,6 +20,7 @@ from logtriage.localize.progress import Progress
 from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
 from logtriage.mining.summary import Key, Place, Summary
+from logtriage.mining.survey import BULK_BYTES
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 from logtriage.regex import regex
 
@@ -214,9 +215,10 @@ def lines_of_kinds(
 ) -> Iterator[tuple[str, int]]:
     """File and number of all lines of these kinds, in order; beyond MOST_SCANNED bytes files are left out.
 
-    Of each file only what lies between the first and the last such line is read, where it can be sought.
+    Of each file only what lies between the first and the last such line is looked at.
     """
     spare = MOST_SCANNED
+    in_bulk = sum(each.bytes for each in summaries) >= BULK_BYTES
     for source, summary in zip(sources, summaries, strict=True):
         found = [summary.keys[key] for key in summary.keys.keys() & kinds]
         if source.role not in JOB_ROLES or not found:
@@ -230,7 +232,11 @@ def lines_of_kinds(
             spare -= size
             read = _pieces_between(root, source, first, last) if sought else pieces(root, source)
             for piece in read:
-                lines = lines_of(piece.data)
+                if piece.offset > last[1]:
+                    break
+                if piece.offset + len(piece.data) + piece.elided <= first[1]:
+                    continue
+                lines = lines_of(piece.data, in_bulk=in_bulk)
                 codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
                 yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
         except StreamFault:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from logtriage.intake.streams import Clippings
 from logtriage.mining.parts import Part, Scanned, keys_bytes
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
@@ -21,11 +22,13 @@ Report = Callable[[str, int, int], None]
 class Survey:
     """Summaries in the order of the sources, and the files whose end could not be read.
 
-    `unread` are the stored bytes that were left out, in a survey that was told to stop.
+    `unread` are the stored bytes that were left out, in a survey that was told to stop; `kept` is what of
+    compressed sources need not be read again.
     """
 
     summaries: tuple[Summary, ...]
     unreadable: tuple[Unreadable, ...]
+    kept: tuple[Clippings | None, ...]
     unread: int = 0
 
 
@@ -40,6 +43,7 @@ class Joined:
         self._cut: set[int] = set()  # sources that were not read to their end
         self._summaries = [Summary() for _ in sources]
         self._faults: list[tuple[int, Unreadable]] = []
+        self._kept: list[Clippings | None] = [None] * len(sources)
 
     def add(self, part: Part, scanned: Scanned) -> None:
         missing = self._missing[part.source]
@@ -50,6 +54,7 @@ class Joined:
             found = self._early.pop(missing.pop())
             if part.is_file:
                 self._summaries[part.source] = found.summary
+                self._kept[part.source] = found.kept
             else:
                 self._summaries[part.source].append(found.summary)
             if found.fault:
@@ -67,7 +72,7 @@ class Joined:
             self._summaries[source],
             where.role,
             one_rank=where.rank is not None,
-            keys_bytes=keys_bytes(self._sources),
+            keys_bytes=keys_bytes(len(self._sources)),
         )
 
     def survey(self, unread: int) -> Survey:
@@ -75,7 +80,7 @@ class Joined:
             if missing or source in self._cut:
                 self._finish(source)
         faults = (fault for _, fault in sorted(self._faults, key=lambda each: each[0]))
-        return Survey(tuple(self._summaries), tuple(faults), unread)
+        return Survey(tuple(self._summaries), tuple(faults), tuple(self._kept), unread)
 
 
 class Told:

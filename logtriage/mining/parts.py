@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logtriage.intake.streams import Block, StreamFault, Told, blocks, blocks_between, is_seekable
+from logtriage.intake.streams import Block, Clippings, StreamFault, Told, blocks, blocks_between, is_seekable
+from logtriage.mining.clippings import Clipper
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
 from logtriage.model import Source
@@ -19,6 +20,7 @@ from logtriage.model import Source
 JOB_KEYS_BYTES = 12 << 20  # what the distinct shapes of all files together may take, but for each file …
 LEAST_KEYS_BYTES = 256 << 10  # … at least this: some hundred kinds of lines
 PART_BYTES = 64 << 20
+CLIPPED_BYTES = 256 << 10  # a smaller compressed file is as soon decompressed again
 BLOCK_BYTES = 8 << 20  # of a part, what is looked at in one go; several times as much memory is in use
 
 
@@ -55,12 +57,14 @@ class Part:
 class Scanned:
     """What was found in a part; `fault` says why its end could not be read, `is_whole` whether it was.
 
-    Of a file that is one part, the summary is finished.
+    Of a file that is one part, the summary is finished, and of a compressed one `kept` spares close reading
+    to decompress it again.
     """
 
     summary: Summary
     fault: str | None = None
     is_whole: bool = True
+    kept: Clippings | None = None
 
 
 def parts_of(root: Path, sources: Sequence[Source]) -> list[list[Part]]:
@@ -82,9 +86,9 @@ def _can_be_shared(root: Path, source: Source) -> bool:
         return False  # said when it is read
 
 
-def keys_bytes(sources: Sequence[Source]) -> int:
+def keys_bytes(files: int) -> int:
     """What the shapes of each file may take, once it was read, beside those of all others."""
-    return max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, len(sources)))
+    return max(LEAST_KEYS_BYTES, JOB_KEYS_BYTES // max(1, files))
 
 
 def scan_part(
@@ -92,22 +96,28 @@ def scan_part(
     root: Path,
     source: Source,
     part: Part,
-    most_keys: int,
+    files: int,
     told: Told,
     enough: Callable[[], bool],
 ) -> Scanned:
     """Read a part to its end, or until `enough` says so between two blocks; what was readable counts.
 
-    `most_keys`: see `keys_bytes`.
+    `files` are those of the job, which share the memory.
     """
     summary = Summary()
     one_rank = source.rank is not None
     fault = None
     is_whole = True
+    clipper = None
     try:
+        if part.is_file and source.size >= CLIPPED_BYTES and not is_seekable(root, source):
+            clipper = Clipper(files)
         for data, elided in _blocks(root, source, part, told):
             # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
-            summary.append(scanner.scan_piece(data, source.role, elided=elided, one_rank=one_rank))
+            found = scanner.scan_piece(data, source.role, elided=elided, one_rank=one_rank)
+            if clipper is not None:
+                clipper.add(data, elided, found)
+            summary.append(found)
             if enough():
                 is_whole = False
                 break
@@ -116,8 +126,8 @@ def scan_part(
     except OSError as error:
         fault = error.strerror or str(error)
     if part.is_file:
-        summary = scanner.finished(summary, source.role, one_rank=one_rank, keys_bytes=most_keys)
-    return Scanned(summary, fault, is_whole)
+        summary = scanner.finished(summary, source.role, one_rank=one_rank, keys_bytes=keys_bytes(files))
+    return Scanned(summary, fault, is_whole, None if clipper is None else clipper.clippings())
 
 
 def _blocks(root: Path, source: Source, part: Part, told: Told) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from logtriage.mining.joined import REPORT_SECONDS, Joined, Told
-from logtriage.mining.parts import Part, Scanned, keys_bytes, reuse_memory, scan_part
+from logtriage.mining.parts import Part, Scanned, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.bank import load_bank
@@ -42,10 +42,9 @@ def in_processes(
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     is_done = False
-    most_keys = keys_bytes(sources)
     try:
         futures: dict[Future[Scanned], Part] = {
-            pool.submit(_scan_here, root, sources[part.source], part, most_keys): part
+            pool.submit(_scan_here, root, sources[part.source], part, len(sources)): part
             for source_parts in order
             for part in source_parts
         }
@@ -103,9 +102,9 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _scan_here(root: Path, source: Source, part: Part, most_keys: int) -> Scanned:
+def _scan_here(root: Path, source: Source, part: Part, files: int) -> Scanned:
     def told(count: int) -> None:
         with _Process.done.get_lock():
             _Process.done.value += count
 
-    return scan_part(_Process.scanner, root, source, part, most_keys, told, lambda: bool(_Process.stop.value))
+    return scan_part(_Process.scanner, root, source, part, files, told, lambda: bool(_Process.stop.value))

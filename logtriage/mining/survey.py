@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from logtriage.mining.joined import Joined, Report, Survey, Told
-from logtriage.mining.parts import Part, Scanned, keys_bytes, parts_of, reuse_memory, scan_part
+from logtriage.mining.parts import Part, Scanned, parts_of, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.bank import Bank
@@ -66,13 +66,12 @@ def survey(
     else:
         if patterns is not None:
             reuse_memory()
-        most_keys = keys_bytes(sources)
         for part in itertools.chain.from_iterable(parts):
             if enough.is_set():
                 break
             source = sources[part.source]
             told.file = source.file
-            scanned = scan_part(joined.scanner, root, source, part, most_keys, told, enough.is_set)
+            scanned = scan_part(joined.scanner, root, source, part, len(sources), told, enough.is_set)
             joined.add(part, scanned)
     unread = max(0, total - told.done) if enough.is_set() else 0
     found = joined.survey(unread)
