@@ -54,13 +54,13 @@ def _alive(scene: Scene, last: Line) -> Sight | None:
     if bar is None:
         return None
     stepped = _seconds(bar["elapsed"])
-    for line, elapsed in _running(scene):
+    for line, elapsed in running(scene):
         if elapsed - stepped > max(LATER_SECONDS, stepped):
             return Sight(line, f"it runs for {elapsed:.0f} s, and its steps ended after {stepped:.0f} s")
     return None
 
 
-def _running(scene: Scene) -> Iterator[tuple[Line, float]]:
+def running(scene: Scene) -> Iterator[tuple[Line, float]]:
     """Rows of `ps` (with ELAPSED) and `squeue` of what still runs, with its seconds since the start."""
     for reading in scene.readings:
         column, state = -1, -1
@@ -90,7 +90,7 @@ _CHANGED = regex(
 )
 _STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
 _NOW = regex(
-    r"(?P<iso>\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d)"
+    r"(?P<iso>\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d(?::\d\d)?)"
     r"|\b(?P<day>[A-Z][a-z]{2} +\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?: (?P<half>[AP]M))?"
     r" (?:\S{1,6} )?(?P<year>\d{4})\b"
 )
@@ -125,7 +125,7 @@ def _change(lines: Sequence[Line], log: str) -> tuple[Line, datetime] | None:
         elif (told := _CHANGED.search(text)) is not None:
             name = told["file"] or named
             if name.rsplit("/", 1)[-1] == log:
-                for at in _clocks(told["listed"] or told["told"]):
+                for at in clocks(told["listed"] or told["told"]):
                     return line, at
     return None
 
@@ -136,10 +136,10 @@ _OF_A_FILE = regex(r"^\s*(?:[dl-][rwxsStT-]{9}|(?:Access|Modify|Change| ?Birth):
 def _own_clocks(line: Line) -> Iterator[datetime]:
     """The times that a line tells of itself: those of files that are listed say nothing of now."""
     if _OF_A_FILE.match(line.text[:40]) is None:
-        yield from _clocks(line.text[:400])
+        yield from clocks(line.text[:400])
 
 
-def _clocks(text: str) -> Iterator[datetime]:
+def clocks(text: str) -> Iterator[datetime]:
     """The times in a text as its machine's clock showed them, whatever its zone."""
     for told in _NOW.finditer(text):
         half = told["half"]

@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
-from logtriage.localize.onlookers import standing
+from logtriage.localize.frozen import frozen
+from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
-from logtriage.model import Level, Line, SourceRole
+from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 from logtriage.regex import regex
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
@@ -52,7 +53,7 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
     if (silence := _frozen_bar(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"the bar was drawn for {silence:.0f} s and did not move")
-    last_seen = max(scene.job_times(), default=None)
+    last_seen = _last_seen(scene, newest)
     if newest.time is not None and last_seen is not None:
         silence = last_seen - newest.time
         usual = usual_interval(progress.traces)
@@ -66,9 +67,33 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
             )
-    if (seen := standing(scene, newest)) is not None:
+    if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
     return Outcome("running", newest, why="the log ends among regular steps")
+
+
+def _last_seen(scene: Scene, last: Line) -> float | None:
+    """The latest time of the job's own lines.
+
+    Where its steps are dated at their head, a time within the words of a line after them (of what is to come,
+    of what somebody saw) is none at which the job wrote, and neither is what `date` printed.
+    """
+    dated_within = any(clocks(last.message[:400]))
+    return max(
+        (
+            line.time
+            for reading in scene.readings
+            if reading.source.role in JOB_ROLES
+            for line in reading.lines
+            if line.time is not None
+            and (
+                dated_within
+                or (last.time is not None and line.time <= last.time)
+                or (line.message.strip() and not any(clocks(line.message[:400])))
+            )
+        ),
+        default=None,
+    )
 
 
 def _end(scene: Scene, progress: Progress) -> Line | None:

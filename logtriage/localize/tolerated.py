@@ -1,4 +1,4 @@
-"""Faults of which the line that tells them says that the program lives with them: it skips, or does without."""
+"""Faults whose own line says that the program lives with them: it skips, or does without."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _OF_PARTS = (
 _LIVES_WITH_IT = regex(
     r"(?i)\b(?:ignor(?:ing|ed)|skip(?:ping|ped)|continuing|will be (?:ignored|skipped)|will continue"
     r"|skip (?:this|that|it|the|to)|(?:falling|fell) back|substitut(?:ing|ed)|replac(?:ing|ed) (?:it|by|with)"
-    r"|using (?:a |an |the )?(?:previous|next|other|another|zeros?|blank|dummy|random|empty|default|fallback)"
-    r"|doing without|moving on|not fatal|non-fatal)\b"
+    r"|using (?:a |an |the )?(?:previous|next|other|another|zeros?|blank|dummy|random|empty|default"
+    r"|fallback)|doing without|moving on|not fatal|non-fatal)\b"
 )
 _DOES_NOT = regex(
-    r"(?i)\b(?:too many|exceed(?:s|ed)?|abort\w*|giving up|gave up|stop(?:s|ping|ped)?|exit(?:s|ing|ed)?|fatal"
-    r"|cannot continue|not skipping|without (?:skip|ignor)\w+|retries left)\b"
+    r"(?i)\b(?:too many|exceed(?:s|ed)?|abort\w*|giving up|gave up|stop(?:s|ping|ped)?|exit(?:s|ing|ed)?"
+    r"|fatal|cannot continue|not skipping|without (?:skip|ignor)\w+|retries left)\b"
 )
 _GRAVE = (Level.ERROR, Level.CRITICAL)
 

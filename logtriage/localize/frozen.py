@@ -1,0 +1,139 @@
+"""A log that ended long before something beside it did: a look at the clock, a list of files, polled GPUs.
+
+Its own lines show healthy steps to the last one. That nothing came after it is told by whoever still saw the
+job alive: a person with `date`, `ls` and `squeue`, or a poll of its GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from logtriage.localize.onlookers import BUSY, LATER_SECONDS, LEAST_MIB, Sight, clocks, running
+from logtriage.localize.progress import Trace, usual_interval
+from logtriage.localize.scene import Scene
+from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
+
+LATER_INTERVALS = 30.0  # of the usual ones between steps
+LINES_BEHIND = 40  # of the file of the last step, among which somebody may say what he saw
+QUARTER, QUARTER_REST = 900.0, 45.0  # two clocks in different zones differ by quarters of an hour
+
+# A line that tells of the present: what `date` prints, or words to that effect.
+_PRESENT = regex(
+    r"^\W{0,12}(?:date\W{1,4})?[A-Z][a-z]{2},? [A-Z\d][\w ]{3,8} .{4,30}\d{4}\W{0,4}$"
+    r"|(?i:\b(?:now|still|as of|last (?:written|modified|changed|line|output|log)"
+    r"|no (?:more |new |further )?output"
+    r"|at present|currently|checked|state R|running since|not grown|looked)\b)"
+)
+# `-rw-r--r-- 1 kim lab 91120 Aug 20 20:14 train.log`
+_LISTED = regex(
+    r"^\s*-[rwxsStT-]{9}\S? .{1,120}? (?P<day>[A-Z][a-z]{2} +\d{1,2}) (?P<clock>\d\d:\d\d) "
+    r"(?P<file>\S{1,300})\s*$"
+)
+_PERCENT = regex(r"(?<![\d.])(\d{1,3}) ?%")
+_MIB = regex(r"(?<![\d.])(\d{3,7}) ?MiB")
+
+
+def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
+    """What shows that the job was there for far longer after its last step than its steps take."""
+    if last.time is None:
+        return None
+    patience = max(LATER_SECONDS, LATER_INTERVALS * usual_interval(traces))
+    return (
+        _looked(scene, last, patience)
+        or _listed(scene, last, patience)
+        or _queued(scene, last, patience)
+        or _polled(scene, last, patience)
+    )
+
+
+def _naive(time: float) -> datetime:
+    return datetime.fromtimestamp(time, UTC).replace(tzinfo=None)
+
+
+def _is_zone(silence: float) -> bool:
+    """Whether a difference may be one of two zones alone, and the clocks show the same moment."""
+    return abs(silence - round(silence / QUARTER) * QUARTER) <= QUARTER_REST and silence < 14 * 3600.0
+
+
+def _looked(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """Behind the last step, a line that tells what time it was when somebody looked."""
+    behind = [line for line in scene.lines(last.file) if line.number > last.number and line.text.strip()]
+    for line in behind if len(behind) <= LINES_BEHIND else ():
+        text = line.text[:400]
+        if _PRESENT.search(text) is None:
+            continue
+        for now in clocks(text):
+            silence = (now - _naive(last.time or 0.0)).total_seconds()
+            if silence > patience and not _is_zone(silence):
+                return Sight(line, f"{silence:.0f} s after the last step somebody looked: nothing had come")
+    return None
+
+
+def _listed(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """A list of files with the last change of this log, far before the clock of whoever listed them."""
+    name = last.file.rsplit("/", 1)[-1]
+    for reading in scene.readings:
+        rows = [
+            (line, row)
+            for line in reading.lines
+            if name in line.text and (row := _LISTED.match(line.text[:600])) is not None
+        ]
+        named = [(line, row) for line, row in rows if row["file"].rsplit("/", 1)[-1] == name]
+        if not named:
+            continue
+        now = max((now for line in reading.lines for now in _dated(line)), default=None)
+        line, row = named[-1]
+        if now is None or (changed := _of_year(f"{row['day']} {row['clock']}", now)) is None:
+            continue
+        if (silence := (now - changed).total_seconds()) > patience:
+            return Sight(line, f"the log had not grown for {silence:.0f} s when somebody looked")
+    return None
+
+
+def _dated(line: Line) -> Iterator[datetime]:
+    if _PRESENT.search(line.text[:400]) is not None and _LISTED.match(line.text[:600]) is None:
+        yield from clocks(line.text[:400])
+
+
+def _of_year(stated: str, now: datetime) -> datetime | None:
+    """A time without a year, in the last one before `now`."""
+    for year in (now.year, now.year - 1):
+        try:
+            found = datetime.strptime(f"{year} {' '.join(stated.split())}", "%Y %b %d %H:%M")
+        except ValueError:
+            continue
+        if found <= now + timedelta(days=1):
+            return found
+    return None
+
+
+def _queued(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """A process, or a job, that has run for far longer than from the log's first time to its last step."""
+    begun = min((time for time in scene.job_times()), default=None)
+    if begun is None:
+        return None
+    stepped = (last.time or 0.0) - begun
+    for line, elapsed in running(scene):
+        if elapsed - stepped > max(patience, stepped):
+            return Sight(line, f"it runs for {elapsed:.0f} s, and its steps ended after {stepped:.0f} s")
+    return None
+
+
+def _polled(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """A GPU that is still busy, and holds memory, long after the last step."""
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.HARDWARE, SourceRole.METRICS):
+            continue
+        dated = [line for line in reading.lines if line.time is not None]
+        if not dated or (silence := (dated[-1].time or 0.0) - (last.time or 0.0)) <= patience:
+            continue
+        late = [line for line in dated if (line.time or 0.0) > (last.time or 0.0) + patience]
+        for line in reversed(late):
+            text = line.text[:600]
+            busy = [int(value) for value in _PERCENT.findall(text)]
+            used = [int(value) for value in _MIB.findall(text)]
+            if busy and used and max(busy) >= BUSY and used[0] >= LEAST_MIB:
+                return Sight(line, f"its GPUs are busy {silence:.0f} s after the last step")
+    return None
