@@ -59,22 +59,26 @@ def _family(pod: str) -> str:
 
 
 def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Families of the pods that left a file here, and the nodes of all pods of these families.
+    """Families of the pods that left a file here, or that such files name, and the nodes of all their pods.
 
     No family where no file is named after a pod; no node where one pod's is not told.
     """
     names = [reading.source.file for reading in readings if reading.source.file not in files]
     words = {word for name in names for word in re.split(r"[/_]|\.(?:log|txt|out|err)\b", name)}
     named: set[str] = set()
+    told_of: set[str] = set()  # by the job's own files
     placed: dict[str, set[str]] = {}
     for reading in readings:
-        if reading.source.file in files:
-            for line in reading.lines:
-                if "pod/" in line.text:
-                    named.update(_POD.findall(line.text[:2000]))
-                    if (told := ASSIGNED.search(line.text[:2000])) is not None:
-                        placed.setdefault(told["pod"], set()).add(told["node"])
-    own = {word for word in words if word in named or (named and _MEMBER.match(word))}
+        for line in reading.lines:
+            if "pod/" not in line.text:
+                continue
+            if reading.source.file not in files:
+                told_of.update(_POD.findall(line.text[:200]))
+                continue
+            named.update(_POD.findall(line.text[:2000]))
+            if (told := ASSIGNED.search(line.text[:2000])) is not None:
+                placed.setdefault(told["pod"], set()).add(told["node"])
+    own = {word for word in words if word in named or (named and _MEMBER.match(word))} | (told_of & named)
     families = frozenset(map(_family, own))
     members = own | {pod for pod in named if _family(pod) in families}
     if not members <= placed.keys():

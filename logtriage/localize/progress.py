@@ -262,7 +262,7 @@ def median(values: Sequence[float]) -> float:
 
 def usual_interval(traces: Sequence[Trace]) -> float:
     """The median time between steps in seconds; 0 where the steps' times are not their own."""
-    # Ranks that report together share their times; steps of one rank do not, unless they were read from a line.
+    # Ranks that report together share their times; steps of one rank do only if they are not its own.
     stamps = sum(len({point.line.time for point in trace.points}) for trace in traces)
     if stamps * 4 < sum(len(trace.points) for trace in traces):
         return 0.0

@@ -211,6 +211,9 @@ _OF_STEPS = ("slow.", "numerics.", "data.")  # who asks for samples, too, is not
 _OF_STORING = ("host.disk_full", "storage.")
 _OF_START_UP = ("scheduler.launch", "code.argument", "code.syntax", "network.rendezvous", "collective.init")
 _NAMED = regex(r"(?i)\b(?:global[_ ])?(?:iteration|iter|step)s?(?:[ =:#]|\bat\b){0,3}\[?(\d{1,12})\b")
+_LARGE = regex(r"(?<![\w.:/-])(?:\w{1,12}=)?(\d{4,9})(?![\w.:-])")
+LARGE = 1000
+NEAR_STEPS = 20
 RECENT_INTERVALS = 3.0
 RECENT_SECONDS = 20.0
 
@@ -303,7 +306,10 @@ def _iteration(course: Course, line: Line, time: float | None) -> int | None:
         said = int(named[1])
         if last is None or abs(said - last) <= max(2, last // 1000):
             return said
-    return last
+    # A large number that lies so near to the last step is one, whatever it is called.
+    near = {int(each) for each in _LARGE.findall(line.message[:600]) if last is not None and last >= LARGE}
+    near = {each for each in near if last is not None and abs(each - last) <= NEAR_STEPS}
+    return near.pop() if len(near) == 1 else last
 
 
 def _last_step(course: Course, line: Line, time: float | None) -> int | None:
