@@ -99,7 +99,7 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
     if own is not None and own != evidence[0].line:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
-    if outcome.seen is not None:
+    if outcome.seen is not None and outcome.seen not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.seen, outcome.why))
     last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
