@@ -297,3 +297,20 @@ def test_bare_values_are_named_by_the_heading_of_their_table(tmp_path: Path, hea
     body = judged(tmp_path / "slow", {"train.log": log(3)}).verdict
     assert (body.failure_type, body.culprits.hosts) == ("slow.straggler", ("mi-43",))
     assert judged(tmp_path / "even", {"train.log": log(99)}).verdict.failure_type == "none.running"
+
+
+PROFILED = """FIT Profiler Report
+
+|  Action                                      |  Mean duration (s) |  Num calls |  Total time (s) |  %  |
+|  Total                                       |  -                 |  9031      |  412.5          | 100 |
+|  run_training_epoch                          |  201.1             |  2         |  402.2          | 97  |
+|  [_TrainingEpochLoop].train_dataloader_next  |  {mean}            |  400       |  {total}        | 70  |
+|  run_training_batch                          |  0.12              |  400       |  48.2           | 11  |
+"""
+
+
+@pytest.mark.parametrize(("total", "is_slow"), [(320.0, True), (8.0, False)])
+def test_a_profiler_that_sums_up_the_run_shows_that_it_waited_for_data(total: float, is_slow: bool) -> None:
+    table = PROFILED.format(mean=total / 400, total=total)
+    slow = findings(of_rank(0, steps(20) + table)).slowness
+    assert (slow is not None and slow.failure_type == "slow.data") is is_slow

@@ -17,7 +17,7 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.step_parts import Parts, straggling
 from logtriage.localize.stragglers import Straggling, compare
 from logtriage.localize.topology import Topology
-from logtriage.model import Line
+from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
 
 # Durations of a whole iteration, waiting for data included.
@@ -67,6 +67,10 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
             shares.append((max(data) / max(whole), line))
         elif data and work and max(work) > 0:
             shares.append((max(data) / (max(data) + max(work)), line))
+    if len(shares) < 4 and (profiled := _profiled(scene)) is not None:
+        share, line = profiled
+        told = f"the profiler says that {share:.0%} of the training was waiting for data"
+        return Slowness("slow.data", (), (line,), share, told)
     if len(shares) < 4:
         return None
     typical = median([share for share, _ in shares])
@@ -87,6 +91,33 @@ def _shares_of_timers(scene: Scene) -> list[tuple[float, Line]]:
         if waited is not None and len(table) > 1 and longest > 0:
             shares.append((waited[0] / longest, waited[1]))
     return shares
+
+
+# Lightning's SimpleProfiler sums up a run: action | mean duration | number of calls | total time | share.
+_PROFILED = regex(
+    r"^[\s|]{0,8}(?P<action>[\w\[\]./ -]{3,120}?)\s{0,99}\|\s{0,40}(?:[\d.]{1,20}(?:e-?\d+)?|-)\s{0,40}"
+    r"\|\s{0,40}(?P<calls>\d{1,12})\s{0,40}\|\s{0,40}(?P<total>\d{1,12}(?:\.\d{1,12})?)\s*\|"
+)
+_FETCHES = ("train_dataloader_next", "get_train_batch", "fetch_next_train_batch")
+PROFILED_CALLS = 20  # of fewer the first, which starts the workers, is most
+PROFILED_SHARE = 0.5
+
+
+def _profiled(scene: Scene) -> tuple[float, Line] | None:
+    """The share of its training that a profiler says was spent on data, if it is most of it."""
+    for reading in scene.readings:
+        whole = 0.0
+        for line in reading.lines if reading.source.role in JOB_ROLES else ():
+            row = _PROFILED.match(line.message[:400]) if line.message.count("|") >= 3 else None
+            if row is None:
+                continue
+            total = float(row["total"])
+            if row["action"].endswith("run_training_epoch"):
+                whole = total
+            is_fetched = row["action"].endswith(_FETCHES) and int(row["calls"]) >= PROFILED_CALLS
+            if is_fetched and PROFILED_SHARE * whole <= total <= whole > 0:
+                return total / whole, line
+    return None
 
 
 def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness | None:
