@@ -106,7 +106,7 @@ def test_a_level_before_a_loggers_name_is_no_host() -> None:
 
 def test_cluster_tools_prefixes_give_host_and_pid() -> None:
     (line,) = read("(worker1, rank=1, pid=77, ip=10.0.0.3) ready")
-    assert (line.rank, line.pid, line.host, line.message) == (None, 77, "10.0.0.3", "ready")
+    assert (line.rank, line.pid, line.host, line.message) == (None, 77, "worker1", "ready")
     (line,) = read("[pod/job-worker-0/pytorch] 2026-11-29T16:00:00Z ready")
     assert (line.host, line.message) == ("job-worker-0", "ready")
     (line,) = read("2026-11-29T16:00:00.000000+00:00 n1 kernel: [  100.000000] NVRM: Xid")

@@ -18,7 +18,8 @@ def _bank_is_read_once() -> Iterator[None]:
 @pytest.mark.parametrize(
     "moment",
     ["[03/09/24 11:{0:02d}:00]", "03/09/2024, 11:{0:02d}:00", "2024/03/09 11:{0:02d}:00",
-     "2024-Mar-09 11:{0:02d}:00.1", "I20240309 11:{0:02d}:00.000001 71 loop.py:9]", "09 Mar 2024 11:{0:02d}:00", "24/03/09 11:{0:02d}:00"],
+     "2024-Mar-09 11:{0:02d}:00.1", "I20240309 11:{0:02d}:00.000001 71 loop.py:9]",
+     "09 Mar 2024 11:{0:02d}:00", "24/03/09 11:{0:02d}:00"],
 )  # fmt: skip
 def test_a_kernel_log_lies_in_the_year_of_the_job(tmp_path: Path, moment: str) -> None:
     text = "".join(f"{moment.format(n)} INFO step {n} loss 2.1\n" for n in range(30))

@@ -54,8 +54,12 @@ _UCX = regex(r"\[([A-Za-z][\w.-]{0,100}):(\d{2,9}):\d+:\d+\] ?")
 _RAY = regex(
     r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
 )
-# SkyPilot's rank, set off by commas, counts nodes: only pid and address are taken.
-_SKYPILOT = regex(r"\([\w.-]{1,80}, (?:rank=\d+, )?pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
+# SkyPilot's rank, set off by commas, counts nodes; before it stands the name of one: `(worker2, rank=2, …)`.
+_SKYPILOT = regex(
+    r"\((?:([\w.-]{1,80}), rank=\d+|[\w.-]{1,80}), pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?"
+)
+# TorchX's, of the replica of a role and the process in it: `trainer/1 [2]:`.
+_TORCHX = regex(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) \[(\d{1,4})\]:")
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 # `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
@@ -100,8 +104,8 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 head.styles += ("rank paren",)
                 end = match.end()
             elif match := _SKYPILOT.match(text, position):
-                head.pid = int(match[1])
-                head.host = match[2] or head.host
+                head.pid = int(match[2])
+                head.host = match[1] or match[3] or head.host
                 end = match.end()
             elif match := _RAY_NODE.match(text, position):
                 end = match.end()
@@ -116,6 +120,10 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
             if columns.srun_labels and position == 0 and (match := _SRUN.match(text, 0)):
                 head.rank = None if columns.srun_nodes else int(match[1])
                 head.styles += ("srun",)
+                end = match.end()
+            elif position == 0 and "/" in text[:62] and (match := _TORCHX.match(text)):
+                head.host, head.local = match[1], int(match[2])
+                head.styles += ("tee",)
                 end = match.end()
             elif position == 0 and "[worker:" in text[:120] and (match := _WORKER.match(text)):
                 head.host = match[1]
@@ -211,8 +219,11 @@ def bar_labels(texts: Sequence[str]) -> Set[str]:
 
 
 def read_nccl(text: str, match: re.Match[str], head: Head) -> None:
-    """Take host, pid and level from NCCL's `host:pid:thread [device] NCCL WARN`."""
-    head.host, head.pid = match[1], int(match[2])
+    """Take host, pid and level from NCCL's `host:pid:thread [device] NCCL WARN`.
+
+    A label in front names the machine as the job's other lines do.
+    """
+    head.host, head.pid = head.host or match[1], int(match[2])
     head.styles += ("nccl",)
     if level := _NCCL_LEVEL.match(text, match.end()):
         head.level = {"INFO": Level.INFO, "TRACE": Level.DEBUG}.get(level[1], Level.WARNING)

@@ -75,7 +75,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             named.setdefault(address, name)
     for host, name in _numbered_machines(scene, of_files, said).items():
         named.setdefault(host, name)
-    for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene)).items():
+    in_nccl = _labelled_in_nccl(scene) | _addresses_in_labels(scene)
+    for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene) | in_nccl).items():
         if host not in of_files:
             named.setdefault(host, name)
         elif _ADDRESS.match(name) and name not in of_files:
@@ -117,7 +118,8 @@ def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict
     return {host: known[number] for host, number in rows.items() if number in known}
 
 
-_NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$")  # who gathered the logs counted them so
+# Who gathered the logs counted them so; and TorchX its replicas, `trainer/1`.
+_NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$|[a-z][\w.-]*/\d{1,5}$")
 _DRAWN_END = regex(r"-[a-z0-9]{4,5}$")
 
 
@@ -140,6 +142,38 @@ def _addresses_in_ray(scene: Scene) -> dict[str, str]:
             if "ip=" in line.text[:160] and (told := _IN_RAY.search(line.text[:300])):
                 found[told["host"]].add(told["address"])
     return {host: next(iter(addresses)) for host, addresses in found.items() if len(addresses) == 1}
+
+
+_IN_NCCL = regex(
+    r"(?:^|[\s>)\]])(?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \[\d{1,3}\] (?:\S{1,60} )?NCCL "
+)
+
+
+def _labelled_in_nccl(scene: Scene) -> dict[str, str]:
+    """Hosts as NCCL calls them, by the labels that a launcher puts before all lines of theirs."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.host is not None and " NCCL " in line.text[:300]:
+                told = _IN_NCCL.search(line.text[:300])
+                if told is not None and told["host"] != line.host:
+                    found[told["host"]].add(line.host)
+    return {host: next(iter(labels)) for host, labels in found.items() if len(labels) == 1}
+
+
+_WITH_ADDRESS = regex(
+    r"\((?P<name>[\w.-]{1,80}), rank=\d{1,6}, pid=\d{1,9}, ip=(?P<address>[\w.:]{1,60})\)"
+)
+
+
+def _addresses_in_labels(scene: Scene) -> dict[str, str]:
+    """The names that SkyPilot gives to nodes, by their addresses, which stand behind them."""
+    return {
+        told["address"]: told["name"]
+        for reading in scene.readings
+        for line in reading.lines
+        if ", ip=" in line.text[:160] and (told := _WITH_ADDRESS.match(line.text[:300])) is not None
+    }
 
 
 # Words with a number that count something else than machines.

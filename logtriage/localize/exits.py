@@ -84,6 +84,12 @@ def describe(code: int) -> str:
 
 _FIELD = regex(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*:\s*(.*)$")
 _ENTRY = regex(r"^\s*\[(\d+)\]:\s*$")
+# The same on one line: `[1]: rank : 9 (local_rank: 1) exitcode : 1 (pid: 32)`
+_ROW = regex(
+    r"\[\d{1,5}\]:? .{0,80}?(?:\bhost ?: (?P<host>[\w.-]{1,200}),? .{0,20}?)?\brank ?: (?P<rank>\d{1,6}) "
+    r"\(local_rank: (?P<local>\d{1,4})\),? .{0,40}?\bexitcode ?: (?P<code>-?\d{1,4}) "
+    r"\(pid: (?P<pid>\d{1,9})\)"
+)
 _ROOT = regex(r"Root Cause \(first observed failure\)")
 
 
@@ -105,14 +111,15 @@ def gather_exits(scene: Scene) -> list[Exit]:
             if number is None:
                 continue
             code = -number
+        said = _OF_A_NODE.sub("", sign.text, count=1)
         exits.append(
             Exit(
                 line=sign.line,
                 code=decode(code),
-                rank=_signed(rank) if (rank := sign.hit.capture("rank")) else _named(_RANK, sign.text),
+                rank=_signed(rank) if (rank := sign.hit.capture("rank")) else _named(_RANK, said),
                 local_rank=_signed(sign.hit.capture("local_rank")),
                 host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
-                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, sign.text),
+                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, said),
             )
         )
     for reading in scene.readings:
@@ -149,6 +156,7 @@ def gather_exits(scene: Scene) -> list[Exit]:
 
 # Whose end a sentence reports, where its rule does not capture it: `Global rank 3 (PID 208868) exited …`.
 _RANK = regex(r"(?i)\b(?:(?:global|process)[ _])?rank[ :=#]{1,2}(\d{1,6})\b(?! ?[-~])")
+_OF_A_NODE = regex(r"\([\w.-]{1,80}, rank=\d{1,6}, pid=\d{1,9}[^()]{0,80}\)")  # SkyPilot's label
 _PID = regex(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
 
 
@@ -232,7 +240,10 @@ def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
 
     for line in lines:
         text = line.message
-        if _ENTRY.match(text):
+        if "exitcode" in text and (row := _ROW.search(text[:1000])) is not None:
+            code, rank, local, pid = (int(row[name]) for name in ("code", "rank", "local", "pid"))
+            yield Exit(line, code, rank, local, row["host"], pid)
+        elif _ENTRY.match(text):
             yield from finished()
             entry = {}
             started = True
@@ -241,7 +252,7 @@ def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
         elif _ROOT.search(text):
             yield from finished()
             entry = {}
-            in_root = True
+            in_root = started = True
         elif started and text.startswith("====="):
             yield from finished()
             entry, started, in_root = {}, False, False

@@ -12,7 +12,11 @@ from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
 
 # The label of `torchrun --tee`; what a process says of itself (`[rank3]:`) is no local rank.
-_TEE = regex(r"(?:[\w.-]{1,100}: ?)?\[(?!(?i:rank))[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]:")
+# And TorchX's, of the process in a replica: `trainer/1 [3]:`.
+_TEE = regex(
+    r"(?:[\w.-]{1,100}: ?)?\[(?!(?i:rank))[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]:"
+    r"|[A-Za-z][\w.-]{0,60}/\d{1,5} \[(\d{1,4})\]:"
+)
 # torchelastic's agent: `group_rank=1 … global_ranks=[8, 9, 10, 11]`, on one line or on lines of their own.
 _GLOBAL = regex(r"\bglobal_ranks=\[(\d{1,6}(?:, ?\d{1,6}){0,63})\]")
 # A launcher's command or settings: `--nproc_per_node=8 … --node_rank=1`; DeepSpeed's
@@ -39,7 +43,7 @@ class NodeOffsets:
         """The global rank of a line that is labelled with a local one; None where its node is not known."""
         if not (self.by_host or self.by_file) or (label := _TEE.match(line.text[:160])) is None:
             return None
-        local = int(label[1])
+        local = int(label[1] or label[2])
         if line.rank not in (None, local):
             return None  # its own words, or the file, told better already
         first = self.first(line, host)
@@ -59,8 +63,8 @@ def node_offsets(scene: Scene, exits: Sequence[Exit]) -> NodeOffsets:
     ranks: dict[str, tuple[int, ...]] = {}
     for each in exits:
         if each.rank is not None and each.local_rank is not None and each.rank >= each.local_rank:
-            if each.host is not None:
-                votes[each.host][each.rank - each.local_rank] += 1
+            for host in {each.host, each.line.host} - {None}:  # as it calls itself, and as it is labelled
+                votes[str(host)][each.rank - each.local_rank] += 1
             file_votes[each.line.file][each.rank - each.local_rank] += 1
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:

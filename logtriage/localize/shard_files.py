@@ -16,6 +16,7 @@ _SHARD = regex(
 )
 _MODEL_PARALLEL = regex(r"mp_rank_(?!00)\d{2,3}_")
 _OF_FILES = ("host.disk_full", "storage.", "checkpoint.", "code.os_error", "code.permission", "code.runtime")
+_WORDS = ("_rank_", "rng_state_", "random_states_", ".distcp")
 LEAST_SHARDS = 4
 
 
@@ -24,7 +25,7 @@ def shard_hosts(scene: Scene) -> dict[int, str]:
     found: dict[int, set[str]] = {}
     for reading in scene.readings:
         for line in reading.lines:
-            if line.host is None or not ("_rank_" in line.text or "rng_state_" in line.text):
+            if line.host is None or not any(word in line.text for word in _WORDS):
                 continue
             if _MODEL_PARALLEL.search(line.text[:2000]) is None:
                 for named in _SHARD.findall(line.text[:2000]):
