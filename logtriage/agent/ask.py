@@ -7,6 +7,7 @@ import contextlib
 import json
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -183,6 +184,8 @@ class _Ballots:
 
         from logtriage.agent import ballot, endpoint
 
+        # The client's own, of answers in a wrong shape; what comes of those is told as votes that are void.
+        warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
         self.words = vocabulary(self.desk.bank.rules)
         self.dialect = ballot.Dialect()
         self.tools = ballot.structured(toolbox(self.desk))

@@ -25,6 +25,8 @@ ANSWER_TOKENS = 600  # room for an answer, where there is so much
 LEAST_ANSWER = 160  # with less room the answer would be cut: the request is shortened, if it can be …
 FAIR_ANSWER = 240  # … until there is so much
 CALL_TOKENS = 60  # a tool call as the model writes it
+MOST_CALLS = 8  # at once; those beyond are not answered
+FEWER, MORE = 20, 4  # times our count that an endpoint may say a request had, or be short of
 FORMS = ("schema", "tools", "text")  # how the answer is asked for, from the strictest down
 
 
@@ -138,6 +140,8 @@ class _Budget(AgentMiddleware[Any, Any]):
         said = next((each for each in response.result if isinstance(each, AIMessage)), None)
         paper.dialect.is_counted = _charge(spent, said, cost, answer, paper.count)
         self.next_request = min(1.0, 1.1 * spent.ratio) * bare
+        if said is not None and len(said.tool_calls) > MOST_CALLS:
+            said.tool_calls = said.tool_calls[:MOST_CALLS]
         return response
 
     def _cost(self, request: Any) -> int:
@@ -170,11 +174,13 @@ def _charge(spent: Spent, message: Any, cost: int, most: int, count: Callable[[s
     """
     usage = getattr(message, "usage_metadata", None) or {}
     sent, received = (usage.get(name) or 0 for name in ("input_tokens", "output_tokens"))
-    spent.ratio = sent / cost if sent > 0 else 1.0
-    spent.sent += sent if sent > 0 else cost
+    # A server may say what it likes; what no vocabulary needs for this text is not believed.
+    is_counted = cost / FEWER <= sent <= MORE * cost
+    spent.ratio = sent / cost if is_counted else 1.0
+    spent.sent += int(sent) if is_counted else cost
     written = min(most, count(_text(message))) if message is not None else 0
-    spent.received += received if received > 0 else written
-    return bool(sent > 0)
+    spent.received += int(received) if 0 < received <= MORE * most else written
+    return bool(is_counted)
 
 
 def _text(message: Any) -> str:

@@ -23,8 +23,8 @@ LONGEST_TITLE = 120
 # The most that a verdict can reach whose lines no rule knows: what unanimous votes of a model are worth that
 # is right every second time (benchmarks/results/vote-calibration.md).
 WORDS_ALONE = 0.65
-# The most that votes add to an offline verdict which they only agree with, on the lines that it has itself: a
-# model that repeats what it was shown is no second witness.
+# The most that votes add to an offline verdict which they agree with on its own lines: who repeats what he
+# was shown is no second witness.
 AGREEING_ALONE = 0.05
 
 
@@ -81,9 +81,10 @@ def _confirmed(desk: Desk, pooled: Pool) -> Decision:
     sure = confidence(pooled.agreement, offline_agrees=offline.confidence)
     own = (each for each in desk.findings.candidates if each.failure_type == offline.failure_type)
     known = {(each.line.file, each.line.number) for each in (*offline.evidence, *own)}
-    if not pooled.bearing - known:
-        sure = min(sure, round(offline.confidence + AGREEING_ALONE, 2))
-    return replace(offline, confidence=max(offline.confidence, sure))
+    most = round(offline.confidence + AGREEING_ALONE, 2)
+    if pooled.bearing - known:
+        most = max(most, WORDS_ALONE)  # what rules know of this type is among the known ones
+    return replace(offline, confidence=max(offline.confidence, min(sure, most)))
 
 
 def _may_replace(desk: Desk, pooled: Pool) -> bool:

@@ -159,6 +159,11 @@ class Desk:
         with self._lock:
             return self.redaction.redact(text.replace("```", "'''"))
 
+    def told(self, text: str) -> str:
+        """A text that is no line, such as a name: without secrets, and nothing that talks to the model."""
+        plain = normal(text)
+        return LEFT_OUT if is_addressed(plain, may_name_types=True) else self.hidden(plain)
+
     def is_routine(self, line: Line) -> bool:
         """Whether every healthy job of this family writes this line, and it stands nowhere near the end."""
         return self.routine is not None and self.routine.drops(line)
@@ -170,7 +175,7 @@ class Desk:
         moment = self.findings.time(line)
         parts = [self.place(line.file, line.number)]
         parts += [f"rank {rank}"] if rank is not None else []
-        parts += [self.hidden(host)] if host and len(self.findings.topology.hosts) > 1 else []
+        parts += [self.told(host)] if host and len(self.findings.topology.hosts) > 1 else []
         parts += [time.strftime("%H:%M:%S", time.gmtime(moment))] if _is_dated(moment) else []
         return f"{' '.join(parts)} | {self.shown(line, width)}"
 

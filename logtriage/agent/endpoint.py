@@ -61,6 +61,9 @@ def client(
             on_request(bytes(request.content))
 
     async def received(response: Any) -> None:
+        # A few bytes can be packed gigabytes.
+        if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
+            raise httpx2.ReadError("the answer is compressed, which was not asked for")
         response.stream = _Bounded(response.stream)
         if record is not None and response.status_code == 200:
             await response.aread()
@@ -70,7 +73,12 @@ def client(
     replay = Path(settings.llm_replay).expanduser() if settings.llm_replay else None
     transport = httpx2.MockTransport(_replayed(replay)) if replay else None
     return httpx2.AsyncClient(
-        transport=transport, timeout=seconds, follow_redirects=False, event_hooks=hooks, verify=_trusted()
+        transport=transport,
+        timeout=seconds,
+        follow_redirects=False,
+        event_hooks=hooks,
+        headers={"Accept-Encoding": "identity"},
+        verify=_trusted(),
     )
 
 

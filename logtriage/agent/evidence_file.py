@@ -89,8 +89,8 @@ def _job(desk: Desk) -> Iterator[str]:
     )
     size = topology.size
     facts = [f"{size or 'unknown number of'} rank{'s' if size != 1 else ''}"]
-    facts += [f"hosts {', '.join(topology.hosts[:6])}"] if topology.hosts else []
-    facts += [f"software {', '.join(list(names)[:6])}"] if names else []
+    facts += [f"hosts {', '.join(map(desk.told, topology.hosts[:6]))}"] if topology.hosts else []
+    facts += [f"software {', '.join(map(desk.told, list(names)[:6]))}"] if names else []
     attempts = {source.attempt for source in findings.scene.sources if source.attempt is not None}
     facts += [f"{len(attempts)} attempts"] if len(attempts) > 1 else []
     yield desk.hidden("; ".join(facts))
@@ -99,7 +99,7 @@ def _job(desk: Desk) -> Iterator[str]:
         of = f" of {step.total}" if step.total else ""
         yield f"last step {step.step}{of} at {iso_time(findings.time(step.line)) or 'unknown time'}"
     if findings.outcome.kind != "unclear":
-        yield desk.hidden(f"by its progress the job {findings.outcome.kind}: {findings.outcome.why}")
+        yield desk.told(f"by its progress the job {findings.outcome.kind}: {findings.outcome.why}")
 
 
 def _found(desk: Desk) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _peers(desk: Desk) -> Iterator[str]:
         )
     suspects = silent_ranks(findings.candidates, findings.topology, findings.progress, findings.scene)
     if suspects is not None:
-        yield desk.hidden(f"rank {_numbers(suspects.ranks)} {suspects.reason}")
+        yield desk.told(f"rank {_numbers(suspects.ranks)} {suspects.reason}")
         for line in odd_words(findings.scene, findings.topology, suspects.ranks):
             yield f"only there: {desk.cited(line)}"
     operations: dict[str, list[int]] = {}
@@ -161,9 +161,9 @@ def _peers(desk: Desk) -> Iterator[str]:
         operations.setdefault(f"{each.operation} number {each.sequence}", []).append(each.rank)
     if len(operations) > 1:
         for operation, ranks in list(operations.items())[:4]:
-            yield desk.hidden(f"waiting in {operation}: rank {_numbers(sorted(ranks))}")
+            yield desk.told(f"waiting in {operation}: rank {_numbers(sorted(ranks))}")
     if findings.slowness is not None:
-        yield desk.hidden(findings.slowness.summary)
+        yield desk.told(findings.slowness.summary)
         for line in findings.slowness.lines[:2]:
             yield desk.cited(line, 140)
 
@@ -220,7 +220,7 @@ def _rare(desk: Desk) -> Iterator[str]:
 def _precedents(desk: Desk) -> Iterator[str]:
     for each in list(desk.precedents)[:3]:
         mended = f"; what helped: {each.mitigation}" if each.mitigation else ""
-        yield desk.hidden(normal(f"{each.failure_type}, likeness {each.likeness:.2f}: {each.title}{mended}"))
+        yield desk.told(f"{each.failure_type}, likeness {each.likeness:.2f}: {each.title}{mended}")
 
 
 def _distinct(lines: Iterable[Line], most: int) -> list[Line]:

@@ -67,7 +67,7 @@ def toolbox(desk: Desk, measure: Measure = IN_A_VOTE) -> list[Callable[..., str]
         """Confirmed diagnoses of similar jobs."""
         found = [f"{each.failure_type} ({each.likeness:.2f}): {each.title}; {each.mitigation}"
                  for each in desk.precedents]  # fmt: skip
-        return _told((desk.hidden(normal(each)) for each in found), measure)
+        return _told((desk.told(each) for each in found), measure)
 
     def job_configuration(name: str) -> str:
         """Settings in the logs whose name holds this word."""
@@ -123,7 +123,7 @@ def _compare(desk: Desk, words: str) -> Iterable[str]:
     if kinds:
         yield f"{kinds} kinds of lines"
         ordered = sorted(counts.items(), key=lambda item: (item[1], item[0]))
-        yield desk.hidden(", ".join(f"{name}: {count}" for name, count in ordered[:24]))
+        yield ", ".join(f"{desk.told(name)}: {count}" for name, count in ordered[:24])
 
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
@@ -151,7 +151,7 @@ def _between(desk: Desk, start: str, end: str) -> Iterable[str]:
         if inside:
             rank = f"rank {trace.rank}" if trace.rank is not None else trace.file
             last = (iso_time(inside[-1].line.time) or "")[11:19]
-            yield desk.hidden(f"{rank}: steps {inside[0].step} to {inside[-1].step}, the last at {last}")
+            yield desk.told(f"{rank}: steps {inside[0].step} to {inside[-1].step}, the last at {last}")
 
 
 def _seconds_of_day(text: str) -> int | None:
