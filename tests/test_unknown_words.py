@@ -166,3 +166,15 @@ def test_a_full_disk_that_was_outlived_is_why_all_ranks_failed_alike_later() -> 
     decision = decide(found)
     assert decision.failure_type == "host.disk_full"
     assert decision.culprits.hosts == ("cn-1",)
+
+
+def test_a_watcher_that_dates_its_words_shows_a_hang_as_well() -> None:
+    watched = "".join(
+        f"watch 2026-01-31T{8 + number // 60:02d}:{number % 60:02d}:00 cn-{number % 3} ok {number % 7}\n"
+        for number in range(40)
+    )
+    found = findings(
+        *(of_rank(rank, passes(rank, 30)) for rank in range(4)),
+        reading("job.out", watched, SourceRole.MERGED),
+    )
+    assert decide(found).failure_type == "hang.silent"

@@ -15,6 +15,7 @@ from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -76,24 +77,31 @@ def _last_seen(scene: Scene, last: Line) -> float | None:
     """The latest time of the job's own lines.
 
     Where its steps are dated at their head, a time within the words of a line after them (of what is to come,
-    of what somebody saw) is none at which the job wrote, and neither is what `date` printed.
+    of what somebody saw) is none at which the job wrote, and neither is what `date` printed; it is one if
+    lines of that form were written while it made steps.
     """
     dated_within = any(clocks(last.message[:400]))
-    return max(
-        (
-            line.time
-            for reading in scene.readings
-            if reading.source.role in JOB_ROLES
-            for line in reading.lines
-            if line.time is not None
-            and (
-                dated_within
-                or (last.time is not None and line.time <= last.time)
-                or (line.message.strip() and not any(clocks(line.message[:400])))
-            )
-        ),
-        default=None,
-    )
+    times: list[float] = []
+    usual: set[tuple[str, str]] = set()
+    late: list[tuple[float, tuple[str, str]]] = []
+    for reading in scene.readings:
+        for line in reading.lines if reading.source.role in JOB_ROLES else ():
+            if line.time is None:
+                continue
+            before = last.time is not None and line.time <= last.time
+            is_within = not dated_within and ":" in line.message and any(clocks(line.message[:400]))
+            form = (line.file, without_digits(line.message[:FORM_WIDTH])) if is_within else None
+            if before:
+                times.append(line.time)
+                usual |= {form} if form is not None else set()
+            elif form is not None:
+                late.append((line.time, form))
+            elif dated_within or line.message.strip():
+                times.append(line.time)
+    return max((*times, *(time for time, form in late if form in usual)), default=None)
+
+
+FORM_WIDTH = 20  # of a message without its numbers
 
 
 def _end(scene: Scene, progress: Progress) -> Line | None:
