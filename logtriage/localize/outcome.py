@@ -188,6 +188,8 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
             continue
         if done is not None and steps_between(progress, each.line, done) >= STEPS_SINCE:
             continue  # a restart brought it to its end
+        if _STARTED_AGAIN.search(each.line.text[:1000]) and _steps_below(progress, each.line):
+            continue  # who saw it end says that he starts it again, and did
         if done is not None and each.line.number < done.number and says_status_zero(done):
             continue  # the parent of all says, after that, that it went well
         after = done is not None and each.line.file == done.file and each.line.number > done.number
@@ -196,6 +198,21 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
         if each.code != 0 and (last is None or each.line.time is None or each.line.time >= last - 1.0):
             return each
     return None
+
+
+_STARTED_AGAIN = regex(
+    r"(?i)\b(?:re-?start(?:ing|ed)?|start(?:ing|ed)? (?:it |over )?again|re-?launch(?:ing|ed)?"
+    r"|respawn(?:ing|ed)?|re-?queue(?:ing|d)?|requeuing|will be (?:restarted|retried|relaunched))\b"
+)
+
+
+def _steps_below(progress: Progress, line: Line) -> bool:
+    return any(
+        point.line.number > line.number
+        for trace in progress.traces
+        if trace.file == line.file
+        for point in trace.points
+    )
 
 
 STEPS_SINCE = 20
