@@ -79,8 +79,9 @@ def _untold(asked: Asked, pooled: Pool) -> str:
 def _confirmed(desk: Desk, pooled: Pool) -> Decision:
     offline = desk.decision
     sure = confidence(pooled.agreement, offline_agrees=offline.confidence)
-    own = (each for each in desk.findings.candidates if each.failure_type == offline.failure_type)
-    known = {(each.line.file, each.line.number) for each in (*offline.evidence, *own)}
+    name = offline.failure_type
+    own = [each.line for each in desk.findings.candidates if each.failure_type == name]
+    known = {(line.file, line.number) for line in (*own, *(each.line for each in offline.evidence))}
     most = round(offline.confidence + AGREEING_ALONE, 2)
     if pooled.bearing - known:
         most = max(most, WORDS_ALONE)  # what rules know of this type is among the known ones

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -32,10 +32,14 @@ def _moment(text: str) -> str:
     return text
 
 
-def _text(longest: int, shortest: int = 0) -> Any:
-    return Annotated[str, StringConstraints(min_length=shortest, max_length=longest, pattern=r"^[^\x00]*$")]
+def _bounds(longest: int, shortest: int = 0) -> StringConstraints:
+    return StringConstraints(min_length=shortest, max_length=longest, pattern=r"^[^\x00]*$")
 
 
+_Word = Annotated[str, _bounds(253)]  # the longest name of a host
+_Path = Annotated[str, _bounds(4096, 1)]
+_Author = Annotated[str, _bounds(200, 1)]
+_Text = Annotated[str, _bounds(4096)]
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,30}(?:\.[a-z0-9_]{1,30})?$")]
 _STRICT = ConfigDict(strict=True, extra="forbid")
 _LENIENT = ConfigDict(strict=True, extra="ignore")  # what a later version adds is not taken over
@@ -44,26 +48,26 @@ _LENIENT = ConfigDict(strict=True, extra="ignore")  # what a later version adds 
 class _Cited(BaseModel):
     model_config = _STRICT
 
-    file: _text(4096, 1)
+    file: _Path
     line: Annotated[int, Field(ge=1, le=10**12)]
-    text: _text(4096)
+    text: _Text
 
 
 class _Culprits(BaseModel):
     model_config = _LENIENT
 
     ranks: Annotated[list[Annotated[int, Field(ge=0, le=10**7)]], Field(max_length=4096)] = []
-    hosts: Annotated[list[_text(253)], Field(max_length=4096)] = []
-    gpus: Annotated[list[_text(253)], Field(max_length=4096)] = []
+    hosts: Annotated[list[_Word], Field(max_length=4096)] = []
+    gpus: Annotated[list[_Word], Field(max_length=4096)] = []
 
 
 class _Context(BaseModel):
     model_config = _LENIENT
 
-    job: _text(1000) | None = None
-    frameworks: Annotated[list[_text(200)], Field(max_length=64)] = []
+    job: _Text | None = None
+    frameworks: Annotated[list[_Word], Field(max_length=64)] = []
     ranks: Annotated[int, Field(ge=0, le=10**7)] | None = None
-    hosts: Annotated[list[_text(253)], Field(max_length=64)] = []
+    hosts: Annotated[list[_Word], Field(max_length=64)] = []
     symptoms: Annotated[list[_Name], Field(max_length=200)] = []
     culprits: _Culprits = _Culprits()
 
@@ -75,12 +79,12 @@ class _Record(BaseModel):
     verdict_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")]
     failure_type: Annotated[_Name, AfterValidator(_known)]
     told: _Name
-    author: _text(200, 1)
+    author: _Author
     at: Annotated[str, AfterValidator(_moment)]
-    title: _text(2000)
+    title: _Text
     evidence: Annotated[list[_Cited], Field(max_length=16)]
     context: _Context
-    mitigation: _text(4000) = ""
+    mitigation: _Text = ""
     id: Annotated[int, Field(ge=0)] = 0
 
 
