@@ -32,6 +32,7 @@ _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 CALM_LINES = 20  # so many calm lines of a rank …
 CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
 HABIT = 3  # so many like exceptions that were survived make one more of them likely to be so …
+TWICE = 2  # so many times as many hints of a rule were survived as were not: it hints at nothing
 WRITTEN_ON = 3  # … if its writer wrote so many lines after it that complain of nothing
 SEARCHED_LINES = 400
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
@@ -260,7 +261,7 @@ def _ends_a_job(candidate: Candidate) -> bool:
 def _without_usual_hints(candidates: Sequence[Candidate], survived: Counter[str]) -> list[Candidate]:
     """With the last few hints of a rule marked as survived where so many others of it were: it is usual."""
     left = Counter(_hint(each) for each in candidates if not each.recovered)
-    usual = {rule for rule, times in survived.items() if times >= max(HABIT, HABIT * left[rule])}
+    usual = {rule for rule, times in survived.items() if times >= TWICE * max(1, left[rule])}
     return [replace(each, recovered=True) if _hint(each) in usual else each for each in candidates]
 
 
