@@ -18,6 +18,7 @@ from logtriage.regex import regex
 
 LEAST_OF_A_BLOCK = 4  # characters of a line of a key block
 LONGEST_BLOCK = 16_000  # characters of a key block whose end is not there
+MANY = 200  # values, of which looking for one by one takes longer than for all at once
 _ENDS_VALUE = re.compile(r"[,;&(){}\[\]\\]")
 _KEY_TEXT = regex(r"[A-Za-z0-9+/]{20,}={0,2}")
 _ESCAPED_BREAK = regex(r"(?:\\+[nr])+")
@@ -33,6 +34,8 @@ class Redaction:
         self._values: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._used: set[str] = set()
+        self._any: Any = None  # finds any of the first `_known` values
+        self._known = 0
         self._addresses = addresses
         self._hosts = frozenset(host for host in hosts if len(host) > 2)
         for host in sorted(self._hosts):
@@ -130,6 +133,8 @@ class Redaction:
         self._values[placeholder] = value
 
     def _replaced(self, text: str) -> str:
+        if len(self._placeholders) > MANY and not self._holds_any(text):
+            return text
         present = [value for value in self._placeholders if value in text]
         if not present:
             return text
@@ -143,6 +148,15 @@ class Redaction:
             return told
 
         return re.sub("|".join(parts), placeholder, text)
+
+    def _holds_any(self, text: str) -> bool:
+        """Whether one of many values stands in a text, at a cost that does not grow with their number."""
+        import ahocorasick_rs
+
+        if self._known != len(self._placeholders):
+            self._known = len(self._placeholders)
+            self._any = ahocorasick_rs.AhoCorasick(list(self._placeholders))
+        return bool(self._any.find_matches_as_indexes(text))
 
     def _pattern(self, value: str) -> str:
         """Names and short passwords are replaced as whole words only."""
