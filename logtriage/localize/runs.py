@@ -16,8 +16,9 @@ _NUMBER = regex(r"\d+")
 def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
     """Files of earlier runs: named alike but for a number, and resumed by the next one.
 
-    The next run goes on where the earlier one had come to, and where both are dated, it began after it. Files
-    that were written at the same time are parts of one run: of its nodes.
+    The next run goes on where the earlier one had come to, or says that it resumes and comes to no step;
+    where both are dated, it began after it. Files that were written at the same time are parts of one run: of
+    its nodes.
     """
     whole_jobs = {
         source.file
@@ -25,14 +26,15 @@ def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
         if source.role is SourceRole.MERGED and source.rank is None and source.host is None
     }
     traces = {trace.file: trace for trace in progress.traces if trace.file in whole_jobs}
+    resuming = _resuming(scene, whole_jobs - set(traces))
     spans = {
         reading.source.file: (min(times), max(times))
         for reading in scene.readings
-        if reading.source.file in traces
+        if reading.source.file in {*traces, *resuming}
         and (times := [line.time for line in reading.lines if line.time is not None])
     }
     alike: dict[str, list[str]] = defaultdict(list)
-    for file in traces:
+    for file in (*traces, *resuming):
         alike[_NUMBER.sub("#", file)].append(file)
     past = set()
     for files in alike.values():
@@ -40,9 +42,32 @@ def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
         for earlier, later in pairwise(files):
             if earlier in spans and later in spans and _overlap(spans[earlier], spans[later]):
                 continue
-            if _goes_on(traces[earlier], traces[later]):
+            if earlier in traces and later in traces:
+                if _goes_on(traces[earlier], traces[later]):
+                    past.add(earlier)
+            elif earlier in traces and earlier in spans and spans[earlier][1] < spans[later][0]:
                 past.add(earlier)
     return frozenset(past)
+
+
+_RESUMES = regex(
+    r"(?i)\b(?:resum(?:e|es|ed|ing)|restor(?:e|es|ed|ing)|continu(?:e|es|ed|ing)|load(?:s|ed|ing)?)\b"
+    r"[^\n]{0,60}\b(?:checkpoint|ckpt|snapshot|step|iteration|state)|\bauto[-_]?resume\b"
+)
+
+
+def _resuming(scene: Scene, files: set[str]) -> set[str]:
+    """Of files without a step those that are dated and say that their run takes up an earlier one."""
+    return {
+        reading.source.file
+        for reading in scene.readings
+        if reading.source.file in files
+        and any(line.time is not None for line in reading.lines)
+        and any(_RESUMES.search(line.text[:600]) for line in reading.lines[:RESUMED_WITHIN])
+    }
+
+
+RESUMED_WITHIN = 200  # lines from the beginning
 
 
 def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
@@ -53,7 +78,9 @@ def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 def _goes_on(earlier: Trace, later: Trace) -> bool:
     first, reached = later.points[0], earlier.last
-    if not earlier.points[0].step < first.step <= reached.step + 1 or later.last.step <= first.step:
+    # Who reports every hundredth step tells of the next one only.
+    stride = max(1, min((two.step - one.step for one, two in pairwise(earlier.points)), default=1))
+    if not earlier.points[0].step < first.step <= reached.step + stride or later.last.step <= first.step:
         return False
     began, ended = first.line.time, reached.line.time
     return began is None or ended is None or began > ended
