@@ -1,4 +1,4 @@
-"""The global ranks of files whose names tell a local one alone: by their own lines, or by their launcher."""
+"""The global ranks of files whose names tell a local one alone, or none: by their own lines, or by their launcher."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from logtriage.localize.exits import Exit
+from logtriage.localize.processes import OF_COMMUNICATOR
 from logtriage.localize.scene import Scene
-from logtriage.model import Source
+from logtriage.model import JOB_ROLES, Source
 from logtriage.regex import regex
 
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    return _reported(scene.sources, exits) | _said(scene)
+    return _communicating(scene) | _reported(scene.sources, exits) | _said(scene)
+
+
+def _communicating(scene: Scene) -> dict[str, int]:
+    """Ranks of files whose names tell nothing, by the one rank that NCCL tells in each of the largest group."""
+    told: dict[str, set[tuple[int, int]]] = {}
+    for reading in scene.readings:
+        source = reading.source
+        if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
+            continue
+        told[source.file] = {
+            (int(found[2]), int(found[1]))
+            for line in reading.lines
+            if " nranks " in line.text and (found := OF_COMMUNICATOR.search(line.text[:1000])) is not None
+        }
+    world = max((size for each in told.values() for size, _ in each), default=0)
+    ranks = {file: [rank for size, rank in each if size == world] for file, each in told.items()}
+    alone = {file: own[0] for file, own in ranks.items() if len(own) == 1}
+    return alone if len(set(alone.values())) == len(alone) > 1 else {}
 
 
 _OWN_RANK = regex(r"\[[Rr]ank[ _:=-]?(\d{1,6})\]")

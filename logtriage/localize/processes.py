@@ -49,7 +49,7 @@ def local_ranks(scene: Scene, sizes: Mapping[str, int]) -> dict[Process, int]:
     return found
 
 
-_OF_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6})\b")
+OF_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6})\b")
 
 
 def communicating_processes(scene: Scene) -> dict[Process, int]:
@@ -64,7 +64,7 @@ def communicating_processes(scene: Scene) -> dict[Process, int]:
         for line in reading.lines:
             if line.rank is not None or line.pid is None or " nranks " not in line.text:
                 continue
-            if (found := _OF_COMMUNICATOR.search(line.text[:1000])) is not None:
+            if (found := OF_COMMUNICATOR.search(line.text[:1000])) is not None:
                 told[line.host, line.pid][int(found[2])] = int(found[1])
     world = max((size for sizes in told.values() for size in sizes), default=0)
     ranks = {process: sizes[world] for process, sizes in told.items() if world in sizes}
