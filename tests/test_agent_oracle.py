@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def _ask(seen: Desk, name: str, *arguments: str) -> str:
     return next(tool for tool in toolbox(seen) if tool.__name__ == name)(*arguments)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _all_is_searched() -> Iterator[None]:
+    """However busy the machine is: which lines are found must not hang on it here."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("logtriage.agent.search.LOOK_SECONDS", 120.0)
+        yield
+
+
 @pytest.fixture(scope="module", params=[0, 22_000], ids=["small", "large"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, Desk]:
     folder = tmp_path_factory.mktemp("jobs")
@@ -42,8 +51,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 PATTERNS = [
     "api_key=Z", "api_key=.x8", "Zx81", "^.*Zx81Qw77Lm20P[a-z]", "[A-Z]x81", "api_key=(Z|<)",
-    "(api_key=Z|opened)", "api_key=[<secret-1>]", "x[<secret-1>]1", "<secret-1>", "api_key=\\b", "api_key=\\B", "api_key=$",
-    "=\\w{14}", "api_key=(?-i:Z)", "key=[^!]", "2.3", "\\Q^\\E",
+    "(api_key=Z|opened)", "api_key=[<secret-1>]", "x[<secret-1>]1", "<secret-1>", "api_key=\\b",
+    "api_key=\\B", "api_key=$", "=\\w{14}", "api_key=(?-i:Z)", "key=[^!]", "2.3", "\\Q^\\E",
 ]  # fmt: skip
 
 

@@ -78,6 +78,29 @@ def test_no_secret_is_kept_of_what_a_person_says(tmp_path: Path, data_dir: Path,
     assert "shuttle jammed in the reed" in said.evidence[0].text
 
 
+@pytest.mark.parametrize("said", ["a" * 100_000, "\ud800 b", "\0", "\u202e<b>", "'; drop table diagnoses;--"])
+def test_whatever_a_person_says_can_be_exported_and_taken_in_again(
+    said: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = kept_id(tmp_path / "job")
+    words = [
+        "--type",
+        "storage.filesystem",
+        "--evidence",
+        "rank0.log:7",
+        "--mitigation",
+        said,
+        "--author",
+        said,
+    ]
+    assert main(["correct", verdict, *words]) == 0
+    assert main(["memory", "export", str(tmp_path / "out.jsonl")]) == 0
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(tmp_path / "elsewhere"))
+    capsys.readouterr()
+    assert main(["memory", "import", str(tmp_path / "out.jsonl")]) == 0
+    assert capsys.readouterr().out == "1 of 1 diagnoses were new\n"
+
+
 BAD: dict[str, dict[str, Any]] = {
     "a line below 1": record(evidence=[{"file": "a", "line": -5, "text": "x"}]),
     "a line that is none": record(evidence=[{"file": "a", "line": True, "text": "x"}]),

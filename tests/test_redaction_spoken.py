@@ -279,3 +279,11 @@ def test_a_log_full_of_secrets_takes_no_time_for_the_lines_without() -> None:
     ]
     assert redaction.redact_lines(lines) == lines
     assert time.process_time() - began < 4
+
+
+def test_half_a_character_neither_breaks_nor_hides_anything() -> None:
+    text = "\ud800 password=hunter\ud80022x é \udfff"
+    redaction = Redaction()
+    sent = redaction.redact(text)
+    assert "hunter" not in sent and "password=<secret-" in sent
+    assert redaction.restore(sent) == text

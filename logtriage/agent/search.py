@@ -47,7 +47,7 @@ def matching_lines(desk: Desk, pattern: str) -> tuple[list[Line], int]:
         found[reading.source.file] = _ends(
             line
             for line, text in told
-            if wanted.search(text.encode()) and not is_addressed(normal(line.text))
+            if wanted.search(text.encode("utf-8", "replace")) and not is_addressed(normal(line.text))
         )
     unread = 0
     for source in desk.inventory.sources:
@@ -99,7 +99,9 @@ def _search_on(desk: Desk, source: Source, wanted: Any, loose: Any, own: list[Li
             return False
         shown = normal(line.text)
         parts = PLACEHOLDER.split(desk.hidden(shown))
-        return any(wanted.search(part.encode()) for part in parts) and not is_addressed(shown)
+        return any(wanted.search(part.encode("utf-8", "replace")) for part in parts) and not is_addressed(
+            shown
+        )
 
     found = list(own)
     try:

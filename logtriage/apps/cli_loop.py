@@ -81,8 +81,8 @@ def who(author: str) -> str:
     """The author that was named, or the login name."""
     from getpass import getuser
 
-    if author.strip():
-        return " ".join(author.split()).encode("utf-8", "replace").decode()  # the shell passes on any bytes
+    if named := " ".join(author.replace("\0", " ").split()):
+        return named.encode("utf-8", "replace").decode()  # the shell passes on any bytes
     try:
         return getuser()
     except (OSError, KeyError):  # a user without a name, in many containers

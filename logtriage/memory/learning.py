@@ -43,6 +43,7 @@ from logtriage.rulebank.rule import Rule
 _NEVER_STATED = ("none.", "unknown")
 _SELDOM_STATED = ("hang.", "slow.")  # found by comparing ranks, or by silence
 LONGEST_TITLE = 160
+LONGEST_MITIGATION = 2000
 AGREEMENTS_A_CONTRADICTION = 3  # so many agreeing jobs outweigh one that contradicts
 
 
@@ -141,7 +142,7 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
     more = [each for each in shown if not own or (each.file, each.line) != (own[0].file, own[0].line)]
     cited = own + more if agreed or not own else own
     title = verdict.verdict.title if agreed or witness is None else witness.message
-    told = Diagnosis(
+    whole = Diagnosis(
         verdict_id=verdict.id,
         failure_type=word.failure_type,
         told=verdict.verdict.failure_type,
@@ -160,9 +161,10 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
         mitigation=word.mitigation,
     )
     # Cut after that: the head of a key is no longer known as one.
-    hidden = discreet(told)
+    hidden = discreet(whole)
     short = tuple(replace(each, text=each.text[:LONGEST_EXAMPLE]) for each in hidden.evidence)
-    return replace(hidden, title=hidden.title[:LONGEST_TITLE], evidence=short)
+    named, helped = hidden.title[:LONGEST_TITLE], hidden.mitigation[:LONGEST_MITIGATION]
+    return replace(hidden, title=named, mitigation=helped, evidence=short)
 
 
 def _settle_votes(

@@ -49,7 +49,8 @@ class Redaction:
 
     def learn(self, text: str) -> None:
         """Find the values of a text, so that they are hidden in all later ones wherever they stand."""
-        self._learn_from(text)
+        # Half a surrogate pair is nothing that re2 takes; the line is looked at again below.
+        self._learn_from(text if text.isascii() else text.encode("utf-8", "replace").decode())
         plain, places = in_plain_letters(text)
         if not plain:
             return
@@ -153,10 +154,13 @@ class Redaction:
         """Whether one of many values stands in a text, at a cost that does not grow with their number."""
         import ahocorasick_rs
 
-        if self._known != len(self._placeholders):
-            self._known = len(self._placeholders)
-            self._any = ahocorasick_rs.AhoCorasick(list(self._placeholders))
-        return bool(self._any.find_matches_as_indexes(text))
+        try:
+            if self._known != len(self._placeholders):
+                self._any = ahocorasick_rs.AhoCorasick(list(self._placeholders))
+                self._known = len(self._placeholders)
+            return bool(self._any.find_matches_as_indexes(text))
+        except UnicodeEncodeError:  # half a surrogate pair, in the text or in a value
+            return True
 
     def _pattern(self, value: str) -> str:
         """Names and short passwords are replaced as whole words only."""

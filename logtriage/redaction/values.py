@@ -112,6 +112,9 @@ def in_plain_letters(text: str) -> tuple[str, Sequence[int]]:
 def _plain(character: str) -> str:
     if character.isascii():
         return character
-    if unicodedata.category(character) in ("Cf", "Mn"):
+    category = unicodedata.category(character)
+    if category in ("Cf", "Mn"):
         return ""
+    if category == "Cs":
+        return "?"
     return unicodedata.normalize("NFKC", character).translate(_ALIKE)
