@@ -85,8 +85,8 @@ FINISHED = {
     f"retry 1 of 5\n{clock(833)} INFO upload of model.bin completed\n" + DONE,
     "the epochs of Keras": "".join(
         f"Epoch {n}/5\n100/100 - 12s - loss: 0.{9 - n} - accuracy: 0.{n + 3} - 12s/epoch - 120ms/step\n"
-        + ("W tensorflow/core/framework/op_kernel.cc:1839] OP_REQUIRES failed at collective_ops.cc:541 : "
-           "UNAVAILABLE: Collective ops is aborted by: task:1 is preempted\n[agent] worker exited with code 42"
+        + ("W tensorflow/core/framework/op_kernel.cc:1839] OP_REQUIRES failed at collective_ops.cc:5 : "
+           "UNAVAILABLE: Collective ops is aborted by: task:1 is preempted\n[a] worker exited with code 42"
            f", restarting\nEpoch {n}/5\n100/100 - 12s - loss: 0.{9 - n}\n" if n == 3 else "")
         for n in range(1, 6)
     ) + "saved, training finished\n",

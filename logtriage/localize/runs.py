@@ -53,6 +53,7 @@ def superseded(scene: Scene, progress: Progress) -> frozenset[str]:
 _RESUMES = regex(
     r"(?i)\b(?:resum(?:e|es|ed|ing)|restor(?:e|es|ed|ing)|continu(?:e|es|ed|ing)|load(?:s|ed|ing)?)\b"
     r"[^\n]{0,60}\b(?:checkpoint|ckpt|snapshot|step|iteration|state)|\bauto[-_]?resume\b"
+    r"|\bresum(?:ed|es|ing) (?:training |the run |run )?(?:from|at)\b"
 )
 
 
