@@ -182,7 +182,9 @@ def test_a_watcher_that_dates_its_words_shows_a_hang_as_well() -> None:
 
 def test_a_file_whose_name_tells_no_rank_has_the_one_that_nccl_tells_in_it() -> None:
     def of(rank: int) -> str:
-        joined = f"cn-1:{50 + rank}:{90 + rank} [{rank}] NCCL INFO comm 0x55aa rank {rank} nranks 4 busId 1000\n"
+        joined = (
+            f"cn-1:{50 + rank}:{90 + rank} [{rank}] NCCL INFO comm 0x55aa rank {rank} nranks 4 busId 1000\n"
+        )
         return joined + passes(rank, 15) + (traceback("KeyError: 'tag'") if rank == 2 else "")
 
     found = findings(*(reading(f"out/x.{'abcd'[rank]}.err", of(rank)) for rank in range(4)))
