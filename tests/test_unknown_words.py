@@ -1,4 +1,4 @@
-"""Programs whose words no rule knows: their steps, what they survived, and who is slow, by form and course."""
+"""Programs whose words no rule knows: their steps, what they survived, who is slow, by form and course."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_ray_processes_have_the_ranks_that_nccl_tells() -> None:
             label = f"(RayTrainWorker pid={500 + rank}, ip=10.0.0.{node + 1}) "
             lines.append(
                 f"{label}cn-{node}:{500 + rank}:{900 + rank} [{rank % 4}] NCCL INFO ncclCommInitRankConfig "
-                f"comm 0x55aa rank {rank} nranks 8 cudaDev {rank % 4} busId 1000 commId 0x12 - Init COMPLETE\n"
+                f"comm 0x55aa rank {rank} nranks 8 cudaDev {rank % 4} busId 1000 commId 0x12 - Init DONE\n"
             )
             if rank == 6:
                 lines += [label + line + "\n" for line in traceback("KeyError: 'tag'").splitlines()]

@@ -1,4 +1,4 @@
-"""The global ranks of files whose names tell none, or a local one: by their own lines, or by their launcher."""
+"""The global ranks of files whose names tell none or a local one: by their lines, or by their launcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
 
 
 def _communicating(scene: Scene) -> dict[str, int]:
-    """Ranks of files whose names tell nothing, by the one rank of the largest group that NCCL tells in each."""
+    """Ranks of files whose names tell nothing: the one rank of the largest group that NCCL tells in each."""
     told: dict[str, set[tuple[int, int]]] = {}
     for reading in scene.readings:
         source = reading.source

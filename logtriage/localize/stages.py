@@ -250,7 +250,8 @@ def moment(
         stage = Stage.LOADING
         shown = next((each for each in (own, common) if each is not None and each.stage is stage), None)
         return Moment(stage, shown.line if shown else None, "a checkpoint was read", iteration)
-    if failure_type == "host.disk_full" and iteration is not None and rank is not None:
+    of_rank = rank is not None or raised is not None
+    if failure_type == "host.disk_full" and iteration is not None and of_rank:
         return Moment(Stage.SAVING, None, "what a rank stores among its steps is a checkpoint", iteration)
     turn = _likelier(own, common, course.interval)
     if turn is None or (failure_type.startswith(_OF_START_UP) and iteration is None):
