@@ -20,6 +20,11 @@ from logtriage.regex import regex
 
 # A number on its own, or behind a word: not part of an address, a path, a hexadecimal value or a time.
 _NUMBER = regex(r"(?:^|[\s=:#(\[|,\"'/@])(\d{1,12})(?=$|[\s,;:)\]|\"'/}])(?!:\d)")
+# What these words number is told one after the other, however evenly: no step.
+_MEMBER = regex(
+    r"(?i)(?<![a-z])(?:local|global|node|world)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu|device|worker"
+    r"|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
+)
 _TOTAL = regex(r" {0,6}(?:/|of) {0,6}(\d{1,12})(?![\d.:])")
 _CLOCK = regex(
     r"\d{1,4}[-/]\d\d[-/]\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|\d+\.\d+|0x[0-9a-f]+|\d+e[-+]\d+"
@@ -27,6 +32,7 @@ _CLOCK = regex(
 _DIGITS = regex(r"\d+")
 _WORDS = regex(r"[A-Za-z]{2,}")
 MOST_TEXT = 600
+MEMBER_WIDTH = 30  # of what stands before a number that tells what it numbers
 MOST_NUMBERS = 12  # of a line that may count
 LEAST_RISES = 5
 EVEN = 0.8  # of the rises are at most …
@@ -36,6 +42,7 @@ SMALL_FALLS = 0.25  # of all changes: of ranks that write into one file
 LONG = 0.3  # of its file that a counter must span …
 AS_LONG = 0.5  # … and of the longest one
 MOST_LINES = 200_000
+MOST_RATE = 1000.0  # a second: bytes, samples and addresses rise faster, steps do not
 CLOCK_LIKE = 0.02  # a number that rises as the seconds do within so much is a clock
 
 
@@ -126,6 +133,8 @@ def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | N
             for found in _NUMBER.finditer(text):
                 if found.start(1) <= last or len(numbers) >= MOST_NUMBERS:
                     continue
+                if _MEMBER.search(text, max(0, found.start(1) - MEMBER_WIDTH), found.start(1)):
+                    continue
                 total = _TOTAL.match(text, found.end(1))
                 last = total.end() if total is not None else found.end(1)
                 numbers.append((int(found[1]), int(total[1]) if total is not None else None))
@@ -160,7 +169,7 @@ def _rises_evenly(course: _Course) -> bool:
         if len(dated) * 2 < len(rises):
             return False
         rate = median(dated)
-        return sum(rate / WIDER <= each <= rate * WIDER for each in dated) >= EVEN * len(dated)
+        return rate <= MOST_RATE and sum(rate / WIDER <= each <= rate * WIDER for each in dated) >= EVEN * len(dated)
     return sum(rise <= WIDER * usual for rise, _ in rises) >= EVEN * len(rises)
 
 
