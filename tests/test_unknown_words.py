@@ -190,3 +190,15 @@ def test_a_file_whose_name_tells_no_rank_has_the_one_that_nccl_tells_in_it() -> 
     found = findings(*(reading(f"out/x.{'abcd'[rank]}.err", of(rank)) for rank in range(4)))
     decision = decide(found)
     assert (decision.failure_type, decision.culprits.ranks) == ("code.key", (2,))
+
+
+def test_what_a_bar_counts_gives_way_to_what_the_lines_beside_it_count() -> None:
+    beside = []
+    for number in range(24):
+        beside += [
+            f"{number * 4:3d}%|###       | {number + 1}/24 [{number:02d}:00<01:00,  6.00s/it]\n",
+            f"{clock(6.0 * number)} score upd={90_000 + number} nll=2.3\n",
+        ]
+    found = findings(of_rank(0, "".join(beside)), of_rank(1, traceback("KeyError: 'tag'")))
+    last = found.progress.with_one_count().last_step
+    assert last is not None and last.step == 90_023

@@ -153,8 +153,14 @@ class Progress:
         )
 
     def with_traces(self, traces: Iterable[Trace]) -> Progress:
-        """With steps in the place of those that it has of the same writers."""
-        found = {(each.file, each.rank): each for each in (*self.traces, *traces)}
+        """With the steps of these writers, beside the bars that they drew."""
+        found = {(each.file, each.rank): each for each in self.traces}
+        for each in traces:
+            known = found.get((each.file, each.rank))
+            drawn = known.points if known is not None and _is_bar(known.last) else ()
+            points = {point.line.number: point for point in (*drawn, *each.points)}
+            ordered = tuple(points[number] for number in sorted(points))
+            found[each.file, each.rank] = Trace(each.rank, each.file, ordered)
         lines = {key: [point.line.number for point in each.points] for key, each in found.items()}
         return replace(
             self, traces=tuple(found.values()), _lines_by_writer={**self._lines_by_writer, **lines}
@@ -162,8 +168,8 @@ class Progress:
 
     @property
     def is_told(self) -> bool:
-        """Whether some writer reported steps again and again."""
-        return any(len(trace.points) >= TOLD for trace in self.traces)
+        """Whether some writer reported steps again and again, and not by a bar, which may count anything."""
+        return any(sum(not _is_bar(point) for point in trace.points) >= TOLD for trace in self.traces)
 
     def ranks(self) -> set[int]:
         return {trace.rank for trace in self.traces if trace.rank is not None}
