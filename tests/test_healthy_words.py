@@ -55,6 +55,24 @@ RUNNING = {
     "a push that is refused": RAN + f"{clock(410)} ERROR mlflow: 403 Forbidden on log_metrics\n" + MORE,
     "a traceback that was caught": RAN + f"{clock(410)} WARNING could not decode, retrying\n"
     + traceback("ValueError: invalid literal", "decode") + MORE,
+    "NaN losses that were skipped": "".join(
+        f"[batch={n}/900]:\n\t Train loss/train/total: 4.{n % 10}29\n"
+        + ("WARNING: train loss is NaN, skipping this update\n" if n in (40, 90) else "")
+        for n in range(1, 200)
+    ),
+    "fp16's own overflows": "".join(
+        f" iteration {n:5d}/ 5000 | lm loss: 2.{n % 10}1E+00 | loss scale: 65536 | grad norm: "
+        f"{'inf' if n % 50 == 0 else '0.7'} | number of skipped iterations: {int(n % 50 == 0)} |\n"
+        for n in range(1, 240)
+    ),
+    "an error of every day at the end": "".join(
+        f"[rank{n % 8}]: {clock(n)} INFO step {n // 8} loss 2.1\n"
+        + (f"[rank{n % 8}]: {clock(n)} ERROR failed to decode shard-{n}.tar\n" if n % 70 == 3 else "")
+        for n in range(800)
+    ) + f"[rank3]: {clock(801)} ERROR failed to decode shard-801.tar\n",
+    "a requeue in the same log": RAN
+    + "slurmstepd: error: *** JOB 77 ON cn-1 CANCELLED AT 2026-01-31T08:07:00 DUE TO JOB REQUEUE ***\n"
+    + f"{clock(600)} INFO resuming from checkpoint at step 200\n" + steps(200, first=201, at=620),
     "a kernel that falls back": RAN + f"{clock(410)} WARNING flash attention failed: no kernel image is "
     "available; falling back to sdpa\n" + MORE,
 }  # fmt: skip
@@ -108,6 +126,17 @@ FAILED = {
     "a last restart": (
         RAN + "[supervisor] trainer exited with code 137, starting again\n" + MORE
         + "[supervisor] trainer exited with code 137, giving up\n", {"process.killed"},
+    ),
+    "NaN to the end": (
+        RAN + "".join(f"{clock(420 + n)} INFO step {201 + n} loss nan lr 1e-4\n" for n in range(60)),
+        {"numerics.nan"},
+    ),
+    "an error of a kind that no one saw before": (
+        late(f"{clock(821)} ERROR grimoire of shard 7 is sealed\n"), {"unknown"},
+    ),
+    "a requeue that is the end": (
+        RAN + "slurmstepd: error: *** JOB 7 ON cn-1 CANCELLED AT 2026-01-31T08:07:00 DUE TO PREEMPTION ***\n",
+        {"scheduler.preempted"},
     ),
     "OOM that is not survived": (
         late(traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import HANG_SECONDS
 from logtriage.model import Level, Line, Record, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 _SPEAKING = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
 LAST_RECORDS = 3  # what follows the error itself: a line of a clean-up, where a dump was put
@@ -48,10 +51,23 @@ def last_errors(findings: Findings) -> tuple[Line, ...]:
             else:
                 is_end = line.time + HANG_SECONDS >= progress.last_time
                 is_end = is_end and (file in stepped or line.time >= progress.last_time)
-            if is_end and not progress.steps_after(line):
+            if is_end and not progress.steps_after(line) and not _is_usual(line, findings):
                 found.append(line)
                 break
     return tuple(sorted(found, key=lambda line: line.time or 0.0))
+
+
+TWICE = 2
+
+
+def _is_usual(line: Line, findings: Findings) -> bool:
+    """Whether its file has lines of the same form after which steps were made."""
+    form = without_digits(line.message[:200])
+    above = (each for each in findings.scene.lines(line.file) if each.number < line.number)
+    alike = (
+        each for each in above if each.level is line.level and without_digits(each.message[:200]) == form
+    )
+    return sum(findings.progress.steps_after(each) > 0 for each in islice(alike, TWICE)) >= TWICE
 
 
 def _error(record: Record) -> Line | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
-from logtriage.localize.divergence import loss_told
-from logtriage.localize.outcome import endings
+from logtriage.localize.finite_again import is_of_gradients, stepped_over, unfilled_norms
+from logtriage.localize.outcome import endings, taken_up
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.tolerated import is_tolerated
@@ -79,11 +79,15 @@ def survivors(
         UsualCourse(scene, topology),
     )
     usual = _usual_complaints(candidates, progress)
-    unfilled = _unfilled_norms(candidates, progress)
+    unfilled = unfilled_norms(candidates, progress)
+    finite_again = stepped_over(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
     found = [
         replace(candidate, recovered=True)
-        if _means_nothing(candidate, usual, unfilled) or _ended_nothing(candidate, progress, done)
+        if _means_nothing(candidate, usual, unfilled)
+        or _ended_nothing(candidate, progress, done)
+        or (candidate.line.file, candidate.line.number) in finite_again
+        or _was_taken_up(candidate, progress)
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
@@ -96,7 +100,7 @@ def _means_nothing(candidate: Candidate, usual: set[str], unfilled: set[str]) ->
         return False
     if _is_weak_complaint(candidate) and candidate.rule.id in usual:
         return True
-    return candidate.line.file in unfilled and _GRADIENT_NAN.search(candidate.line.text[:2000]) is not None
+    return candidate.line.file in unfilled and is_of_gradients(candidate.line.text)
 
 
 def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) -> bool:
@@ -112,28 +116,13 @@ def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) 
     return candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS
 
 
-_GRADIENT_NAN = regex(r"(?i)grad(?:ient)?[_ ]?norm[\"']?\s*[:=]?\s*[\"']?nan\b")
-FINITE_LOSSES = 20
-
-
-def _unfilled_norms(candidates: Iterable[Candidate], progress: Progress) -> set[str]:
-    """Files whose NaN gradient norms mean nothing: the losses after them stay finite.
-
-    One NaN gradient that is applied spoils all weights, so that the next losses would be NaN as well.
-    """
-    first: dict[str, int] = {}
-    for each in candidates:
-        if each.failure_type == "numerics.nan" and each.rule is not None:
-            of_norm = _GRADIENT_NAN.search(each.line.text[:2000]) is not None
-            at = min(first.get(each.line.file, each.line.number), each.line.number)
-            first[each.line.file] = at if of_norm else -1
-    found = set()
-    for trace in progress.traces:
-        begin = first.get(trace.file, -1)
-        later = [point for point in trace.points if point.line.number > begin >= 0]
-        if len(later) >= FINITE_LOSSES and all(loss_told(point.text) for point in later):
-            found.add(trace.file)
-    return found
+def _was_taken_up(candidate: Candidate, progress: Progress) -> bool:
+    """Whether the scheduler ended a run whose log goes on with steps of the run that took it up."""
+    return candidate.failure_type.startswith("scheduler.") and any(
+        taken_up(progress, candidate.line, trace.last.line)
+        for trace in progress.traces
+        if trace.file == candidate.line.file
+    )
 
 
 def _is_weak_complaint(candidate: Candidate) -> bool:
