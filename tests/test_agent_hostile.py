@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
+import socket
+import socketserver
+import threading
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -110,7 +115,7 @@ def test_no_shape_of_an_answer_costs_the_verdict(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with warnings.catch_warnings():
-        verdict, server = asked(tmp_path, ODD[name], llm_seconds=20)
+        verdict, server = asked(tmp_path, ODD[name], llm_seconds=20, llm_votes=1)
     body = core(verdict.to_dict()["verdict"])
     assert body == offline(tmp_path) or (body["failure_type"], body["confidence"]) == ("data.corrupt", 0.65)
     verdict.to_json().encode()
@@ -125,7 +130,7 @@ def test_a_packed_answer_is_not_unpacked(tmp_path: Path) -> None:
     asked(tmp_path / "warm", good)  # what importing takes is no matter here
     _bomb()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    verdict, server = asked(tmp_path, _packed, llm_seconds=20)
+    verdict, server = asked(tmp_path, _packed, llm_seconds=20, llm_votes=1)
     assert core(verdict.to_dict()["verdict"]) == offline(tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     assert {each["accept-encoding"] for each in server.headers} == {"identity"}
@@ -151,7 +156,7 @@ def test_advice_that_fetches_or_destroys_is_not_passed_on(advice: str, tmp_path:
     def script(request: Request, number: int) -> Reply:
         return chat(good_answer(request, mitigations=[advice, "Reboot the node."], cause=advice))
 
-    body = asked(tmp_path, script)[0].to_dict()["verdict"]
+    body = asked(tmp_path, script, llm_votes=1)[0].to_dict()["verdict"]
     assert body["failure_type"] == "data.corrupt"
     assert [each["text"] for each in body["mitigations"] if each["source"] == "llm"] == ["Reboot the node."]
     assert advice not in json.dumps(body, ensure_ascii=False)
@@ -201,3 +206,54 @@ def test_names_that_talk_to_the_model_are_not_shown(tmp_path: Path) -> None:
     told += asking["search_log"]("garbage")
     assert "rank 1: 1" in told and "garbage again" in told
     assert not any(each in told for each in ("the above", "the assistant", "must answer"))
+
+
+def _without_end(
+    chunk: bytes, pause: float, start: bytes = b"HTTP/1.1 200 OK\r\n"
+) -> Callable[[socket.socket], None]:
+    def talk(peer: socket.socket) -> None:
+        peer.recv(1 << 16)
+        peer.sendall(start)
+        while True:
+            peer.sendall(chunk)
+            time.sleep(pause)
+
+    return talk
+
+
+_CHUNKS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+PEERS: dict[str, tuple[str, Callable[[socket.socket], None]]] = {
+    "chunks without end": ("http", _without_end(b"1\r\n \r\n", 0.01, _CHUNKS)),
+    "large chunks without end": ("http", _without_end(b"10000\r\n" + b" " * 65536 + b"\r\n", 0, _CHUNKS)),
+    "headers without end": ("http", _without_end(b"X-A: b\r\n", 0.01)),
+    "going on without end": ("http", _without_end(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01, b"")),
+    "no TLS": ("https", _without_end(b"HTTP/1.1 400 Bad Request\r\n\r\n", 0.1, b"")),
+    "TLS that never answers": ("https", lambda peer: time.sleep(30)),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_that_never_ends_is_given_up_in_time(name: str, tmp_path: Path) -> None:
+    scheme, talk = PEERS[name]
+
+    class Peer(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                talk(self.request)
+
+    class Listener(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    logs = unknown_job(tmp_path)
+    with Listener(("127.0.0.1", 0), Peer) as listener:
+        threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True).start()
+        address = f"{scheme}://jane:S3cretPw@127.0.0.1:{listener.server_address[1]}/v1"
+        began = time.monotonic()
+        verdict = triage(logs, workers=1, settings=settings(tmp_path, address, llm_seconds=2))
+        seconds = time.monotonic() - began
+        listener.shutdown()
+    assert core(verdict.to_dict()["verdict"]) == offline(tmp_path)
+    assert verdict.model is not None and verdict.model.spent is not None
+    assert verdict.model.spent.seconds < 2.5 and seconds < 10
+    assert "S3cretPw" not in verdict.to_json()
