@@ -302,7 +302,11 @@ def _ranks_under(
     peers_speak = root.failure_type == "network.infiniband" and hosts
     ranked = [each for each in root.causes if each.rank is not None]
     own = [each for each in ranked if each.strength is Strength.DEFINITE] if peers_speak else []
-    direct = {each.rank for each in own or ranked if not peers_speak or each.host in hosts}
+    direct = {
+        each.rank
+        for each in own or ranked
+        if each.rank is not None and (not peers_speak or each.host in hosts)
+    }
     if direct:
         return direct
     # A watchdog aborts the rank that waited: its end says nothing of the machine under it.
