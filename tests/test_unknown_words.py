@@ -202,3 +202,15 @@ def test_what_a_bar_counts_gives_way_to_what_the_lines_beside_it_count() -> None
     found = findings(of_rank(0, "".join(beside)), of_rank(1, traceback("KeyError: 'tag'")))
     last = found.progress.with_one_count().last_step
     assert last is not None and last.step == 90_023
+
+
+def test_a_number_that_each_file_has_for_some_ranks_alone_is_the_rank_of_its_lines() -> None:
+    texts = dict.fromkeys(range(2), "")
+    for number in range(40):
+        for rank in range(8):
+            busy = 5400.0 if rank == 6 and number >= 20 else 3600.0 + rank
+            texts[rank // 4] += (
+                f"{clock(6.0 * number)} loop rk={rank} upd={500 + number} a={busy:.2f} b={5700 - busy:.2f}\n"
+            )
+    slow = findings(*(reading(f"cn-{node}.txt", text) for node, text in texts.items())).slowness
+    assert slow is not None and slow.ranks == (6,)

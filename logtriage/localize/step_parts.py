@@ -24,7 +24,9 @@ from logtriage.rulebank.matcher import without_digits
 
 _VALUE = regex(r"(?:^|[\s=:(\[|,\"'/<>+])(\d{1,9}\.\d{1,9})(?:ms|us|s|sec)?(?=$|[\s,;:)\]|\"'/}<>])")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?")
-_ROW = regex(r"^\D{0,24}?(\d{1,6})(?!\d|\.\d)")
+_WHOLE = regex(
+    r"(?<![\w.-])(?:[A-Za-z_]{1,16}[=#:])?(\d{1,6})(?![\w.-])|(?<=[A-Za-z\[(#])(\d{1,6})(?![\w.-])"
+)
 _SPEAKS = regex(r"[A-Za-z]")
 MOST_COLUMNS = 6
 LEAST_RANKS = 8
@@ -33,7 +35,8 @@ ALIKE = 0.1  # share by which the sums of the ranks may differ from their median
 MOST = 0.8
 STEP_LEAST, STEP_MOST = 0.5, 1.25  # of the usual time between steps, that both make up together
 UNITS = (1.0, 1e-3, 1e-6)
-ROWS = 0.9  # of the lines of a form that number the ranks, each of which comes after the one before
+ROWS = 0.9  # of the lines of a form that number the ranks come after the one before, and so many of the ranks
+MOST_PLACES = 4  # among the first numbers of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Parts:
     work: int
     wait: int
     unit: float
-    has_rows: bool  # the first number of each line is the rank that it is about
+    rank_at: int | None  # which whole number of each line is the rank that it is about, None where none is
 
 
 def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[Straggling, Parts] | None:
@@ -61,8 +64,8 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
     for form, rows in forms.items():
         if len(rows) < LEAST_RANKS * LEAST_VALUES:
             continue
-        has_rows = _number_ranks([line for line, _ in rows], topology)
-        by_rank = _by_rank(rows, topology, has_rows=has_rows)
+        rank_at = _rank_place([line for line, _ in rows], topology)
+        by_rank = _by_rank(rows, topology, rank_at)
         if len(by_rank) < LEAST_RANKS:
             continue
         columns = min(len(values) for _, values in rows)
@@ -71,7 +74,7 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
             unit = _unit(sums, interval)
             if unit is None:
                 continue
-            parts = Parts(form, work, wait, unit, has_rows)
+            parts = Parts(form, work, wait, unit, rank_at)
             slow = compare(_durations(by_rank, parts))
             if isinstance(slow, Straggling):
                 found.append((len(rows), replace(slow, field=""), parts))
@@ -95,7 +98,7 @@ def _seconds_a_step(progress: Progress) -> float | None:
 def durations_of(scene: Scene, topology: Topology, parts: Parts) -> Iterator[Duration]:
     """The durations that lines of this form tell, of further lines."""
     rows = [(line, values) for line, form, values in _valued(scene) if form == parts.form]
-    return _durations(_by_rank(rows, topology, has_rows=parts.has_rows), parts)
+    return _durations(_by_rank(rows, topology, parts.rank_at), parts)
 
 
 def _durations(by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]], parts: Parts) -> Iterator[Duration]:
@@ -107,34 +110,48 @@ def _durations(by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]], parts: 
 
 
 def _by_rank(
-    rows: Sequence[tuple[Line, tuple[float, ...]]], topology: Topology, *, has_rows: bool
+    rows: Sequence[tuple[Line, tuple[float, ...]]], topology: Topology, rank_at: int | None
 ) -> dict[int, list[tuple[Line, tuple[float, ...]]]]:
-    """The rows of each rank; of those with few of them none where others have more."""
+    """The rows of each rank, in their order."""
     by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]] = defaultdict(list)
     for line, values in rows:
-        numbered = _ROW.match(_without_label(line)) if has_rows else None
-        rank = int(numbered[1]) if numbered is not None else topology.rank(line)
+        numbers = _whole_numbers(line) if rank_at is not None else []
+        told = numbers[rank_at] if rank_at is not None and rank_at < len(numbers) else None
+        rank = told if told is not None else topology.rank(line)
         if rank is not None:
             by_rank[rank].append((line, values))
     return by_rank
 
 
-def _number_ranks(lines: Sequence[Line], topology: Topology) -> bool:
-    """Whether these lines are rows of tables, one a rank: their first number counts up through all ranks."""
-    numbers = [int(row[1]) for line in lines if (row := _ROW.match(_without_label(line))) is not None]
-    if len(numbers) < len(lines) or set(numbers) != set(range(max(numbers) + 1)):
-        return False
-    if max(numbers) + 1 < max(LEAST_RANKS, topology.size):
-        return False
-    following = sum(later == earlier + 1 for earlier, later in pairwise(numbers))
-    return following >= ROWS * (len(numbers) - 1 - numbers.count(0))
+def _rank_place(lines: Sequence[Line], topology: Topology) -> int | None:
+    """Which number of these lines is the rank that they are about, where they do not tell of their writer.
+
+    It takes each value below the job's size: in rows of a table one after the other, in the lines of many
+    writers each in one file alone.
+    """
+    size = max(LEAST_RANKS, topology.size)
+    numbered = [_whole_numbers(line) for line in lines]
+    for place in range(min(MOST_PLACES, min(map(len, numbered)))):
+        numbers = [each[place] for each in numbered]
+        if len(set(numbers)) < ROWS * size or max(numbers) + 1 != len(set(numbers)):
+            continue
+        following = sum(later == earlier + 1 for earlier, later in pairwise(numbers))
+        if following >= ROWS * (len(numbers) - 1 - numbers.count(0)):
+            return place
+        files: dict[int, set[str]] = defaultdict(set)
+        for number, line in zip(numbers, lines, strict=True):
+            files[number].add(line.file)
+        if all(len(each) == 1 for each in files.values()) and topology.rank(lines[0]) is None:
+            return place
+    return None
+
+
+def _whole_numbers(line: Line) -> list[int]:
+    text = _CLOCK.sub("", _LABEL.sub("", line.message[:160]))
+    return [int(found[1] or found[2]) for found in _WHOLE.finditer(text)]
 
 
 _LABEL = regex(r"^\[[^\[\]]{1,40}\] ")
-
-
-def _without_label(line: Line) -> str:
-    return _LABEL.sub("", line.message[:120])
 
 
 def _unit(sums: Sequence[float], interval: float) -> float | None:
