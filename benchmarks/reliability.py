@@ -143,7 +143,7 @@ def _answer(job: Job, name: str, line: Line | None) -> Answer:
     cited = []
     if line is not None:
         place = job.desk.place(line.file, line.number)
-        cited = [Citation(place=place, quote=normal(line.text)[:80])]
+        cited = [Citation(place=place, quote=job.desk.shown(line, 80))]
     return Answer(
         failure_type=name, culprit_ranks=[], culprit_hosts=[], citations=cited, cause="", mitigations=[]
     )

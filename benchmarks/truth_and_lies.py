@@ -45,9 +45,7 @@ VOTES = 3
 
 def voted(desk: Desk, name: str, lines: Sequence[Line], words: Vocabulary) -> str:
     """The failure type of the verdict after unanimous votes for this one, citing these lines."""
-    cited = [
-        Citation(place=desk.place(each.file, each.number), quote=normal(each.text)[:80]) for each in lines
-    ]
+    cited = [Citation(place=desk.place(each.file, each.number), quote=desk.shown(each, 80)) for each in lines]
     answer = Answer(
         failure_type=name, culprit_ranks=[], culprit_hosts=[], citations=cited, cause="", mitigations=[]
     )
