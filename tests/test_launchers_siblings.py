@@ -184,3 +184,30 @@ def test_a_detector_holds_ranks_against_its_threshold(tmp_path: Path, row: str) 
     assert (body.failure_type, body.culprits.ranks) == ("slow.straggler", (13,))
     assert body.culprits.hosts == ("hq-n02",)
     assert body.evidence[0].text == row.format(rank=13)
+
+
+@pytest.mark.parametrize(
+    ("label", "host"),
+    [
+        pytest.param("[{rank}] ", None, id="Intel MPI"),
+        pytest.param("sft-{node} trainer [rank{rank}]: ", "sft-1", id="stern"),
+        pytest.param("sft-{node} › trainer [rank{rank}]: ", "sft-1", id="stern with a pointer"),
+        pytest.param("llm.sft/{node} [default{local}]:[rank{rank}] ", None, id="TorchX around torchrun"),
+        pytest.param("[1,mpirank:{rank},algo-{node}]<stdout>:", "algo-1", id="SageMaker"),
+        pytest.param("[{rank}]<stdout>: ", None, id="Horovod"),
+    ],
+)
+def test_labels_of_further_launchers(tmp_path: Path, label: str, host: str | None) -> None:
+    def own(rank: int) -> str:
+        return label.format(rank=rank, node=rank // 4, local=rank % 4)
+
+    text = "".join(behind(own(rank), f"warm-up {n}") for n in range(6) for rank in range(8))
+    body = judged(tmp_path, {"job.log": text + behind(own(6), KEY_ERROR)}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.key", (6,))
+    assert host is None or body.culprits.hosts == (host,)
+
+
+def test_what_enumerates_labels_nobody(tmp_path: Path) -> None:
+    text = "".join(f"[{n}] loss {3 - n / 100:.2f} lr 1e-4\n" for n in range(90)) + KEY_ERROR
+    body = judged(tmp_path, {"job.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.key", ())

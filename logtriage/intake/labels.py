@@ -32,6 +32,7 @@ class Columns:
     """Which doubtful prefixes a file really uses; without that knowledge they are taken for text."""
 
     srun_labels: bool = False  # `3: `
+    prepended: bool = False  # `[3] `, as MPICH's launchers and Intel's put it before each line
     srun_nodes: bool = False  # those labels count launchers, one a node: `3: [rank29]: `
     tee_numbers: bool = False  # `[3]:`
     rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
@@ -44,6 +45,7 @@ class Columns:
 _RANK_BRACKET = regex(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
 _TEE = regex(r"\[[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]: ?")
 _TEE_NUMBER = regex(r"\[(\d{1,5})\]: ?(?=.*\S)")
+PREPENDED = regex(r"\[(\d{1,5})\] ?")
 # Open MPI: by job and rank, by rank alone, or with `[host:pid]` behind.
 _MPI = regex(r"\[(?:[^\]\s,\[]{1,120},)?(\d{1,6})\](?:\[([\w.-]{1,100}):(\d{1,9})\])?<std\w{2,6}>: ?")
 _SAGEMAKER = regex(r"\[\d+,mpirank:(\d{1,6}),([\w.-]{1,100})\]<std\w{2,6}>: ?")
@@ -58,8 +60,8 @@ _RAY = regex(
 _SKYPILOT = regex(
     r"\((?:([\w.-]{1,80}), rank=\d+|[\w.-]{1,80}), pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?"
 )
-# TorchX's, of the replica of a role and the process in it: `trainer/1 [2]:`.
-_TORCHX = regex(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) \[(\d{1,4})\]:")
+# TorchX's, of the replica of a role and the process in it: `trainer/1 [2]:`, `trainer/1 [default2]:`.
+_TORCHX = regex(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) (?:\[(\d{1,4})\]:|(?=\[[a-z_]{1,20}\d{1,4}\]:))")
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 # `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
@@ -122,8 +124,10 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 head.styles += ("srun",)
                 end = match.end()
             elif position == 0 and "/" in text[:62] and (match := _TORCHX.match(text)):
-                head.host, head.local = match[1], int(match[2])
-                head.styles += ("tee",)
+                head.host = match[1]
+                if match[2]:
+                    head.local = int(match[2])
+                    head.styles += ("tee",)
                 end = match.end()
             elif position == 0 and "[worker:" in text[:120] and (match := _WORKER.match(text)):
                 head.host = match[1]
@@ -192,6 +196,10 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
     if match := _SAGEMAKER.match(text, position):
         head.rank, head.host = int(match[1]), match[2]
         head.styles += ("mpi",)
+        return match.end()
+    if columns.prepended and position == 0 and (match := PREPENDED.match(text)):
+        head.rank = int(match[1])
+        head.styles += ("prepended",)
         return match.end()
     if columns.tee_numbers and (match := _TEE_NUMBER.match(text, position)):
         head.local = int(match[1])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.json_lines import read_json
-from logtriage.intake.labels import Columns, Head, bar_labels
+from logtriage.intake.labels import PREPENDED, Columns, Head, bar_labels
 from logtriage.intake.levels import level_named
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
@@ -169,6 +169,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
     traced = any(re.match(r" {0,5}\d{1,6}: (?:Traceback|  File )", text) for text in texts)
     within = [match for text in texts if (match := _SRUN_RANK.match(text))]
     numbers = Counter(match[1] for text in texts if (match := _TEE_NUMBER.match(text)))
+    prepended = Counter(int(match[1]) for text in texts if (match := PREPENDED.match(text)))
     hosts = Counter(match[1] for text in texts if (match := _HOST_LABEL.match(text)))
     known = frozenset(
         name
@@ -198,6 +199,11 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         srun_nodes=sum(int(match[1]) != int(match[2]) for match in within) * 2 > len(within),
         # An enumeration counts each number once; a label repeats.
         srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 3 <= labelled or traced),
+        # What counts steps or epochs goes up; writers are counted from 0, and each of them writes on.
+        prepended=sum(prepended.values()) * 10 >= total * 9
+        and len(prepended) > 1
+        and set(prepended) == set(range(len(prepended)))
+        and min(prepended.values()) >= 3,
         tee_numbers=sum(numbers.values()) >= 2 and sum(numbers.values()) * 4 >= total,
         rank_column=(columned >= 3 and columned * 5 >= total) or (words >= 5 and words * 2 >= total),
         rank_name=sum(names.values()) >= 3 and sum(names.values()) * 4 >= total,

@@ -31,9 +31,9 @@ def _of_one_rank(file: str) -> bool:
 
 def content_role(file: str, sample: bytes) -> SourceRole | None:
     """The role that the content gives away, or None for the output of a job's processes."""
-    role = _role_of_lines(file, sample)
-    # What a process printed stays its output, even if it came no further than its own settings.
-    if role in (SourceRole.METRICS, SourceRole.ENVIRONMENT) and _is_output(file):
+    role = _role_of_lines(file, sample)  # but what a process printed is its output, its settings alone too
+    printed = b"Traceback (most recent call last)" in sample or _is_output(file)
+    if role in (SourceRole.METRICS, SourceRole.ENVIRONMENT) and printed:
         return None
     return role
 

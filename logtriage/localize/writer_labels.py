@@ -155,7 +155,7 @@ def _are_of_pods(labels: Sequence[re.Match[str]]) -> bool:
     return all(each[0][0] in "[(<" for each in labels) or (len(behind) == 1 and None not in behind)
 
 
-_RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\])? \[[Rr]ank[ =:-]?(\d{1,6})\]")
+_RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\]| (?:› )?[a-z][a-z-]{0,40})? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
 def host_labels(lines: Sequence[Line]) -> HostLabels:
