@@ -214,3 +214,8 @@ def test_a_number_that_each_file_has_for_some_ranks_alone_is_the_rank_of_its_lin
             )
     slow = findings(*(reading(f"cn-{node}.txt", text) for node, text in texts.items())).slowness
     assert slow is not None and slow.ranks == (6,)
+
+
+def test_a_loop_over_a_few_things_counts_no_steps() -> None:
+    loading = "".join(f"{clock(6.0 * number)} taking in part {number}/12 of 40\n" for number in range(1, 13))
+    assert not step_counters(findings(of_rank(0, loading)).scene)

@@ -42,6 +42,7 @@ SMALL_FALLS = 0.25  # of all changes: of ranks that write into one file
 LONG = 0.3  # of its file that a counter must span …
 AS_LONG = 0.5  # … and of the longest one
 MOST_LINES = 200_000
+FEW_THINGS = 200
 MOST_RATE = 1000.0  # a second: bytes, samples and addresses rise faster, steps do not
 CLOCK_LIKE = 0.02  # a number that rises as the seconds do within so much is a clock
 
@@ -60,6 +61,7 @@ class _Course:
 
     values: list[int]
     lines: list[Line]
+    total: int | None = None  # that stands behind the last of them
 
 
 def step_counters(scene: Scene) -> frozenset[Counter]:
@@ -68,10 +70,11 @@ def step_counters(scene: Scene) -> frozenset[Counter]:
     for count, (line, form, numbers) in enumerate(_numbered(scene)):
         if count >= MOST_LINES:
             break
-        for place, (value, _) in enumerate(numbers):
+        for place, (value, total) in enumerate(numbers):
             course = courses[Counter(form, place)].setdefault((line.file, line.rank), _Course([], []))
             course.values.append(value)
             course.lines.append(line)
+            course.total = total
     rising = {counter: found for counter, of in courses.items() if (found := _rising(list(of.values())))}
     if not rising:
         return frozenset()
@@ -144,9 +147,14 @@ def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | N
 
 def _rising(courses: Sequence[_Course]) -> list[_Course]:
     """The writers' courses of a number that rises evenly in most of them; none otherwise."""
-    told = [each for each in courses if len(set(each.values)) > LEAST_RISES]
+    told = [each for each in courses if len(set(each.values)) > LEAST_RISES and not _is_short_loop(each)]
     rising = [each for each in told if _rises_evenly(each)]
     return rising if rising and len(rising) * 5 >= len(told) * 4 else []
+
+
+def _is_short_loop(course: _Course) -> bool:
+    """Whether it counted up to all of a few things: files that were loaded, layers that were built."""
+    return course.total is not None and course.values[-1] >= course.total - 1 and course.total <= FEW_THINGS
 
 
 def _rises_evenly(course: _Course) -> bool:
