@@ -22,8 +22,8 @@ from logtriage.regex import regex
 _NUMBER = regex(r"(?:^|[\s=:#(\[|,\"'/@])(\d{1,12})(?=$|[\s,;:)\]|\"'/}])(?!:\d)")
 # What these words number is told one after the other, however evenly: no step.
 _MEMBER = regex(
-    r"(?i)(?<![a-z])(?:local|global|node|world)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu|device|worker"
-    r"|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
+    r"(?i)(?<![a-z])(?:local|global|node|world)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu|device"
+    r"|worker|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
 )
 _TOTAL = regex(r" {0,6}(?:/|of) {0,6}(\d{1,12})(?![\d.:])")
 _CLOCK = regex(
@@ -177,7 +177,9 @@ def _rises_evenly(course: _Course) -> bool:
         if len(dated) * 2 < len(rises):
             return False
         rate = median(dated)
-        return rate <= MOST_RATE and sum(rate / WIDER <= each <= rate * WIDER for each in dated) >= EVEN * len(dated)
+        return rate <= MOST_RATE and sum(
+            rate / WIDER <= each <= rate * WIDER for each in dated
+        ) >= EVEN * len(dated)
     return sum(rise <= WIDER * usual for rise, _ in rises) >= EVEN * len(rises)
 
 
