@@ -12,6 +12,7 @@ from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candi
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.counters import Counter, step_counters, with_counted
+from logtriage.localize.exit_ranks import placed
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
@@ -21,7 +22,7 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
-from logtriage.localize.topology import Topology, gather_topology, placed
+from logtriage.localize.topology import Topology, gather_topology
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank

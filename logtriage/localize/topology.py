@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names, tabled_hosts
 from logtriage.localize.containers import Containers, placed_containers
@@ -378,31 +378,3 @@ _RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})
 _MPI_TAG = regex(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
 _TASK_LABEL = regex(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = regex(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
-
-
-_SPAWNED_LAST = "exits with return code"  # DeepSpeed's launcher prints the command that it spawned last
-
-
-def _is_last(each: Exit, topology: Topology) -> bool:
-    """Whether no process of a higher local rank than that of an exit is known on its host."""
-    of_host = [rank for rank, host in topology.host_of_rank.items() if each.host in (host, None)]
-    return (each.local_rank or 0) + 1 >= max(len(of_host), 0 if each.host else len(topology.ranks))
-
-
-def placed(exits: Sequence[Exit], topology: Topology) -> list[Exit]:
-    """The exits with their global ranks: a number that its host belies counts that host's processes.
-
-    `srun: error: gpu-4: task 2: …` speaks of the host's own task where each node's tasks are numbered anew.
-    """
-    found = []
-    for each in exits:
-        if each.local_rank is not None and _SPAWNED_LAST in each.line.text and _is_last(each, topology):
-            each = replace(each, local_rank=None)
-        known = topology.host_of_rank.get(each.rank) if each.rank is not None else None
-        if each.rank is None or each.host is None or known is None or known == each.host:
-            found.append(each)
-        elif each.host in topology.hosts and (rank := topology.global_rank(each.host, each.rank)) is not None:
-            found.append(replace(each, rank=rank))
-        else:
-            found.append(each)
-    return found
