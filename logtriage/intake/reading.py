@@ -30,8 +30,9 @@ SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's li
 JOB_LINES = 5_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 32  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
-WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these, but for each share …
-LEAST_WINDOWS = 12 << 10  # … at least this
+WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these; half of it from so many shares …
+MANY_SHARES = 64  # … on, since many ranks say the same; but for each share …
+LEAST_WINDOWS = 8 << 10  # … at least this
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
 
@@ -84,7 +85,8 @@ def read_closely(
     small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
     whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
     shares = sum(extent.share for extent in extents if extent.weight > whole_limit)
-    budget = max(LEAST_WINDOWS, WINDOWS_BYTES // max(1, shares))
+    windows = WINDOWS_BYTES if shares < MANY_SHARES else WINDOWS_BYTES // 2
+    budget = max(LEAST_WINDOWS, windows // max(1, shares))
     taken = [
         _blocks(root, source, extent, whole_limit, budget * extent.share)
         for source, extent in zip(sources, extents, strict=True)
