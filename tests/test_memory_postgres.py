@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -140,22 +141,27 @@ def test_the_loop_works_on_it_from_word_to_undo(
         assert main([*words]) == 0
         return capsys.readouterr().out
 
-    def seen(job: Path) -> dict[str, str]:
+    def seen(job: Path) -> dict[str, Any]:
         verdict = json.loads(told("triage", str(job), "--offline", "--quiet", "--json", "-"))
-        return {"id": verdict["id"], "type": verdict["verdict"]["failure_type"]}
+        return {"id": verdict["id"], **verdict["verdict"]}
 
     first, second = written(tmp_path / "a", kind.first), written(tmp_path / "b", kind.second)
     word = ("--type", kind.failure_type, "--evidence", kind.place, "--author", "ann")
+    before = seen(second)
     assert "has a say" in told("correct", seen(first)["id"], *word)
-    assert seen(second)["type"] == kind.failure_type
+    by_rule = seen(second)
+    assert (by_rule["failure_type"], by_rule["decided_by"]) == (kind.failure_type, "rules")
     assert "ann" in told("memory", "list")
     exported = tmp_path / "all.jsonl"
     told("memory", "export", str(exported))
     assert "0 of 1" in told("memory", "import", str(exported))
     assert "learned" in told("rules", "log")
-    told("rules", "undo")
-    assert seen(second)["type"] != kind.failure_type
+    told("rules", "undo")  # the rule is taken back; what ann said is not, and likeness alone is less sure
+    by_memory = seen(second)
+    assert (by_memory["failure_type"], by_memory["decided_by"]) == (kind.failure_type, "memory")
+    assert by_memory["confidence"] < by_rule["confidence"]
     told("memory", "forget", "1")
+    assert seen(second) == before
     monkeypatch.delenv("LOGTRIAGE_DATABASE_URL")
     assert not (tmp_path / "data" / "ledger.sqlite3").exists()
     assert "1 of 1" in told("memory", "import", str(exported))  # into SQLite
