@@ -44,6 +44,29 @@ def test_many_look_ups_at_once_leave_room_for_the_answer(tmp_path: Path) -> None
     assert verdict.model.spent.tokens_per_vote <= limit
 
 
+def test_a_look_up_that_was_offered_is_answered_and_the_answer_to_it_is_not_cut(tmp_path: Path) -> None:
+    """What the first request of a vote costs with the tools is lost where the look-up is then refused."""
+    unknown_job(tmp_path)
+    limit = next(each for each in range(2600, 5000, 20) if _offers_a_look(tmp_path, each))
+    rooms: list[int] = []
+
+    def script(request: Request, number: int) -> Reply:
+        told = [str(each.get("content") or "") for each in request["messages"]]
+        told += [json.dumps(request.get(name) or "") for name in ("tools", "response_format")]
+        usage = (round(0.69 * sum(map(upper_bound, told))), 40)
+        if request.get("tools"):
+            return chat(None, calls=[("search_log", {"pattern": "truncated"})], usage=usage)
+        rooms.append(request["max_tokens"])
+        (found,) = (str(each["content"]) for each in request["messages"] if each["role"] == "tool")
+        return chat(answer("data.corrupt", [(found.split()[0], QUOTE)]), usage=usage)
+
+    verdict, _ = asked(tmp_path, script, llm_votes=1, llm_tokens_per_vote=limit)
+    use = verdict.model
+    assert use is not None and use.spent is not None and use.voids == {}
+    assert use.spent.look_ups == 1 and use.spent.tokens_per_vote <= limit
+    assert min(rooms) >= 300  # three quotes, a sentence and two pieces of advice
+
+
 def _counted(request: Request) -> tuple[int, int]:
     """What an endpoint counts that has a quarter fewer tokens than our bound."""
     told = (str(each.get("content") or "") for each in request["messages"])

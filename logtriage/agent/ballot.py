@@ -22,8 +22,8 @@ from logtriage.agent.tokens import PER_MESSAGE
 from logtriage.agent.tools import ANSWER
 
 ANSWER_TOKENS = 600  # room for an answer, where there is so much
-LEAST_ANSWER = 160  # with less room the answer would be cut: the request is shortened, if it can be …
-FAIR_ANSWER = 240  # … until there is so much
+FAIR_ANSWER = 320  # with less room the answer may be cut: the request is shortened, as far as it can be
+LEAST_ANSWER = 160  # with less than that it is not sent
 CALL_TOKENS = 60  # a tool call as the model writes it
 MOST_CALLS = 8  # at once; those beyond are not answered
 FEWER, MORE = 20, 4  # times our count that an endpoint may say a request had, or be short of
@@ -105,7 +105,7 @@ class _Budget(AgentMiddleware[Any, Any]):
     def __init__(self, paper: Paper) -> None:
         super().__init__()
         self.paper = paper
-        self.next_request = 0.0  # tokens of the one after the look-ups that are under way
+        self.next_request = 0  # tokens of the one after the look-ups that are under way, as we count
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         paper, spent = self.paper, self.paper.spent
@@ -118,7 +118,7 @@ class _Budget(AgentMiddleware[Any, Any]):
             or not affords_a_look(spent.room, bare, paper.tools_cost, is_counted=paper.dialect.is_counted)
         ):
             request, cost = request.override(tools=[]), bare
-        if spent.room - factor * cost < LEAST_ANSWER:
+        if spent.room - factor * cost < FAIR_ANSWER:
             excess = cost - math.floor((spent.room - FAIR_ANSWER) / factor)
             request = request.override(messages=shortened(request.messages, excess, paper.count))
             cost = self._cost(request)
@@ -139,7 +139,7 @@ class _Budget(AgentMiddleware[Any, Any]):
             raise
         said = next((each for each in response.result if isinstance(each, AIMessage)), None)
         paper.dialect.is_counted = _charge(spent, said, cost, answer, paper.count)
-        self.next_request = min(1.0, 1.1 * spent.ratio) * bare
+        self.next_request = bare
         if said is not None and len(said.tool_calls) > MOST_CALLS:
             said.tool_calls = said.tool_calls[:MOST_CALLS]
         return response
@@ -154,9 +154,11 @@ class _Budget(AgentMiddleware[Any, Any]):
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         call = request.tool_call
         spent = self.paper.spent
-        # A model may ask for several at once, and each answer has to be sent back.
+        # A model may ask for several at once, and each answer has to be sent back. With slack on what the
+        # endpoint counts, offers that were paid for would be refused; what gets too long is shortened.
         self.next_request += CALL_TOKENS + ANSWER // 3
-        if spent.calls >= self.paper.tool_calls or spent.room < self.next_request + LEAST_ANSWER:
+        needed = min(1.0, spent.ratio) * self.next_request + LEAST_ANSWER
+        if spent.calls >= self.paper.tool_calls or spent.room < needed:
             self.next_request -= ANSWER // 3
             return ToolMessage("no more look-ups; answer now", tool_call_id=call["id"], name=call["name"])
         spent.calls += 1
