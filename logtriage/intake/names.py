@@ -304,6 +304,12 @@ _CALLED_NODE = regex(
 )  # node_cn-b.log
 
 
+# node2_cn-b07.log: the machine's number in the job, and its name.
+_NUMBERED_AND_NAMED = regex(
+    r"(?i)^(?:node|host|machine)[-_]?\d{1,5}[_.](?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[a-z]{0,8}\d{1,6})$"
+)
+
+
 def _host_of(stem: str, suffix: str, base: str) -> str | None:
     if (address := _ADDRESS.search(base)) is not None:
         return address[0]
@@ -326,6 +332,8 @@ def _host_of(stem: str, suffix: str, base: str) -> str | None:
     inner = found["host"] if found else stem
     if (labelled := _CALLED_NODE.match(inner)) is not None:
         return labelled["host"]
+    if (both := _NUMBERED_AND_NAMED.match(inner)) is not None and _looks_like_host(both["host"]):
+        return both["host"]
     if (_HOST_NAME.match(inner) and not _MANY.match(inner)) or _FQDN.match(inner):
         return inner
     pod_name = re.sub(r"^(?:logs?|stdout|stderr)[-_.]|[-_.](?:logs?|stdout|stderr)$", "", stem)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
-from logtriage.localize.rosters import HOST_WORD, is_host
+from logtriage.localize.rosters import HOST_WORD, introductions, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
-from logtriage.model import JOB_ROLES, SourceRole
+from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
 
 NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
@@ -45,6 +45,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         label = exit_.line.host
         if exit_.host and label and exit_.host != label and _NUMBERED_NODE.match(label):
             told_of[label].add(exit_.host)
+    for label, host in _introduced_below(scene):
+        told_of[label].add(host)
     labels = set(told_of)
     for source in scene.sources:
         if source.host in of_files and source.host is not None and source.role in JOB_ROLES:
@@ -120,6 +122,20 @@ def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict
 
 # Who gathered the logs counted them so; and TorchX its replicas, `trainer/1`.
 _NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$|[a-z][\w.-]*/\d{1,5}$")
+
+
+def _introduced_below(scene: Scene) -> Iterator[tuple[str, str]]:
+    """Such labels, with the hosts that the lines behind them say that a rank runs on."""
+    behind: dict[str, list[Line]] = defaultdict(list)
+    for reading in scene.readings:
+        if reading.source.role in JOB_ROLES:
+            for line in reading.lines:
+                if line.host is not None and "ank" in line.message and _NUMBERED_NODE.match(line.host):
+                    behind[line.host].append(line)
+    for label, lines in behind.items():
+        yield from ((label, host) for _, host in introductions(lines) if host != label)
+
+
 _DRAWN_END = regex(r"-[a-z0-9]{4,5}$")
 
 

@@ -28,16 +28,19 @@ _EACH = regex(
 )
 _IN_ALL = regex(r"(?:--num[-_]processes|\bnum_processes)[= :]{1,3}(\d{1,6})\b")
 _MACHINES = regex(r"(?:--num[-_]machines|\bnum_machines)[= :]{1,3}(\d{1,5})\b")
+# Detectron2's launcher counts its GPUs by machine.
+_GPUS = regex(r"(?:--num[-_]gpus|\bnum_gpus)[= :]{1,3}(\d{1,3})\b")
 MOST_LINES = 400  # of a file, where a launcher's settings stand
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOffsets:
-    """First global ranks by host and, where one node alone wrote a file, by file; ranks by host."""
+    """First global ranks by host and, where one node alone wrote a file, by file; all ranks by either."""
 
     by_host: dict[str, int] = field(default_factory=dict)
     by_file: dict[str, int] = field(default_factory=dict)
     ranks_of_host: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    ranks_of_file: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def rank(self, line: Line, host: str | None = None) -> int | None:
         """The global rank of a line that is labelled with a local one; None where its node is not known."""
@@ -53,7 +56,8 @@ class NodeOffsets:
         """The first global rank of the node that wrote a line, on `host` unless the line says which."""
         place = line.host or host
         found = self.by_host.get(place) if place is not None else None
-        return self.by_file.get(line.file) if found is None and place is None else found
+        # a file that one node wrote may have its host from elsewhere
+        return self.by_file.get(line.file) if found is None and line.host is None else found
 
 
 def node_offsets(scene: Scene, exits: Sequence[Exit]) -> NodeOffsets:
@@ -61,6 +65,7 @@ def node_offsets(scene: Scene, exits: Sequence[Exit]) -> NodeOffsets:
     votes: dict[str, Counter[int]] = defaultdict(Counter)
     file_votes: dict[str, Counter[int]] = defaultdict(Counter)
     ranks: dict[str, tuple[int, ...]] = {}
+    ranks_of_file: dict[str, tuple[int, ...]] = {}
     for each in exits:
         if each.rank is not None and each.local_rank is not None and each.rank >= each.local_rank:
             for host in {each.host, each.line.host} - {None}:  # as it calls itself, and as it is labelled
@@ -76,21 +81,30 @@ def node_offsets(scene: Scene, exits: Sequence[Exit]) -> NodeOffsets:
                 if count > 1:
                     ranks[host] = tuple(range(first, first + count))
             file_votes[line.file][first] += 1
+            if count > 1:
+                ranks_of_file[line.file] = tuple(range(first, first + count))
     of_many = {
         reading.source.file
         for reading in scene.readings
         if len({line.host for line in reading.lines if line.host is not None}) > 1
     }
-    told = [rank for there in ranks.values() for rank in there]
+    by_file = {
+        file: next(iter(count))
+        for file, count in file_votes.items()
+        if len(count) == 1 and file not in of_many
+    }
     return NodeOffsets(
         {host: count.most_common(1)[0][0] for host, count in votes.items()},
-        {
-            file: next(iter(count))
-            for file, count in file_votes.items()
-            if len(count) == 1 and file not in of_many
-        },
-        ranks if len(set(told)) == len(told) else {},
+        by_file,
+        _apart(ranks),
+        _apart({file: there for file, there in ranks_of_file.items() if file in by_file}),
     )
+
+
+def _apart(ranks: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Ranks by node, if no two nodes have one in common."""
+    told = [rank for there in ranks.values() for rank in there]
+    return ranks if len(set(told)) == len(told) else {}
 
 
 def _told(lines: Sequence[Line]) -> Iterator[tuple[Line, int, int]]:
@@ -105,6 +119,8 @@ def _told(lines: Sequence[Line]) -> Iterator[tuple[Line, int, int]]:
             each, in_all, machines = _EACH.search(text), _IN_ALL.search(text), _MACHINES.search(text)
             if each is not None:
                 yield line, int(node[1]) * int(each[1]), int(each[1])
-            elif in_all is not None and machines is not None and int(machines[1]):
-                size = int(in_all[1]) // int(machines[1])
-                yield line, int(node[1]) * size, size
+            elif machines is not None and int(machines[1]):
+                gpus = _GPUS.search(text)
+                size = int(in_all[1]) // int(machines[1]) if in_all else int(gpus[1]) if gpus else 0
+                if size:
+                    yield line, int(node[1]) * size, size

@@ -162,6 +162,10 @@ _JOB_DONE = regex(
     r"\b(?:Completed|AllJobsCompleted|\w*JobSucceeded)\s+\w{2,20}/(?P<job>[a-z0-9][\w.-]{0,250})\s+\S.*"
     r"(?i:completed|succe)"
 )
+# `Restarting jobset/llm restarting jobset, attempt 1`, `PyTorchJobRestarting pytorchjob/llm …`.
+_JOB_RESTARTED = regex(
+    r"\b(?:\w{0,20}Restarting|Restarted)\s+\w*(?i:job|jobset)/(?P<job>[a-z0-9][\w.-]{0,250})\s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,10 @@ class _Event:
 
 
 def _overcome(readings: Sequence[Reading], pods: Pods) -> frozenset[tuple[str, int]]:
-    """Events of failures after which the same pod got there, or its job ended well, by file and number."""
+    """Events of failures after which the same pod got there, or its job ended well, by file and number.
+
+    What nodes tell was of an attempt that is over, if a job was started anew after it and ended well.
+    """
     told = [
         event
         for reading in readings
@@ -196,16 +203,29 @@ def _overcome(readings: Sequence[Reading], pods: Pods) -> frozenset[tuple[str, i
     for event in told:
         of_pod[event.line.file, event.pod].append(event)
     ends = [(job, event) for event in told if (job := _done(event)) is not None]
+    anew = [
+        event
+        for event in told
+        if (found := _JOB_RESTARTED.search(event.line.text[:1000])) is not None
+        and any(found["job"] == job and event.is_before(end) for job, end in ends)
+    ]
     return frozenset(
         (event.line.file, event.line.number)
         for event in told
-        if event.pod is not None
-        and (
-            any(_settles(later, event) for later in of_pod[event.line.file, event.pod])
-            or _is_lone_probe(event, of_pod[event.line.file, event.pod])
-            or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
+        if (event.pod is None and any(_is_earlier(event, restart) for restart in anew))
+        or (
+            event.pod is not None
+            and (
+                any(_settles(later, event) for later in of_pod[event.line.file, event.pod])
+                or _is_lone_probe(event, of_pod[event.line.file, event.pod])
+                or any(event.pod.startswith(f"{job}-") and event.is_before(end) for job, end in ends)
+            )
         )
     )
+
+
+def _is_earlier(event: _Event, restart: _Event) -> bool:
+    return event.line.file == restart.line.file and event is not restart and event.is_before(restart)
 
 
 def _done(event: _Event) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from logtriage.localize.scene import Scene
@@ -14,7 +14,8 @@ Process = tuple[str | None, int]  # host and process id
 _SPAWNED = regex(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
 _ENDED = regex(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
 _NCCL = regex(
-    r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] NCCL "
+    r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] "
+    r"(?:[\w./-]{1,80}:\d{1,5} )?NCCL "
 )
 
 
@@ -47,6 +48,58 @@ def local_ranks(scene: Scene, sizes: Mapping[str, int]) -> dict[Process, int]:
             for place, pid in enumerate(in_turn):
                 found.setdefault((where, pid), place)
     return found
+
+
+def node_processes(scene: Scene, host_of_rank: Mapping[int, str], *, on_one_host: bool) -> dict[Process, int]:
+    """Rank by host and process, by local ranks, of hosts all of whose ranks are known; else by devices.
+
+    Where all runs `on_one_host`, local ranks are the job's.
+    """
+    places = local_ranks(scene, Counter(host_of_rank.values()))
+    counts: dict[str | None, int] = defaultdict(int)
+    for (where, _), local in places.items():
+        counts[where] = max(counts[where], local + 1)
+    ranks_of: dict[str | None, list[int]] = defaultdict(list)
+    for rank, host in sorted(host_of_rank.items()):
+        ranks_of[host].append(rank)
+    found: dict[Process, int] = {}
+    for (where, pid), local in places.items():
+        if len(ranks_of[where]) >= counts[where]:
+            found[where, pid] = ranks_of[where][local]
+        elif on_one_host:
+            found[where, pid] = local
+    return {**device_ranks(scene, host_of_rank), **found}
+
+
+NODE_SIZES = (2, 4, 8, 16)  # ranks of one node
+
+
+def device_ranks(scene: Scene, host_of_rank: Mapping[int, str]) -> dict[Process, int]:
+    """Rank by host and process, of those of which NCCL prints the CUDA device on a host whose ranks are known
+    in part: device 6 is that of rank 22 where each of several hosts has eight ranks in turn.
+    """
+    if len(set(host_of_rank.values())) < 2:
+        return {}
+    by_device: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for size in NODE_SIZES:
+        if _are_in_turn(host_of_rank, size):
+            for rank, host in host_of_rank.items():
+                by_device[host, rank % size].add(rank)
+    found: dict[Process, int] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if " NCCL " not in line.text or (told := _NCCL.search(line.text[:300])) is None:
+                continue
+            ranks = by_device.get((told["host"], int(told["device"])), set())
+            if len(ranks) == 1:
+                found.setdefault((told["host"], int(told["pid"])), *ranks)
+    return found if len(set(found.values())) == len(found) else {}
+
+
+def _are_in_turn(host_of_rank: Mapping[int, str], size: int) -> bool:
+    """Whether hosts can have so many ranks each: no two share one's, and none has ranks of two."""
+    blocks = {(host, rank // size) for rank, host in host_of_rank.items()}
+    return len(blocks) == len({host for host, _ in blocks}) == len({block for _, block in blocks})
 
 
 OF_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6})\b")

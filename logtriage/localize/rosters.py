@@ -56,6 +56,17 @@ _INTRODUCED = (
         rf"^\W{{0,4}}(?i:task|process|rank) {{0,2}}(?P<rank>\d{{1,6}}) ?(?:=|->|:) "
         rf"(?P<host>{HOST_WORD})(?=$| pid )"
     ),
+    # `task 3 host cn-3 gpu 3 pid 90`
+    regex(
+        rf"^\W{{0,4}}(?i:task|process|proc)[ =:]{{1,2}}(?P<rank>\d{{1,6}})[ ,:;]{{1,3}}{_PLACE}[ =:]{{1,2}}"
+        rf"(?P<host>{HOST_WORD})(?![\w.-])"
+    ),
+    # `rank 17 cn-3 forward 1900 …`, a row of values
+    regex(
+        r"^\W{0,4}[Rr]ank[ =:]{1,2}(?P<rank>\d{1,6})[ ,|]{1,3}"
+        r"(?P<host>[a-z]\w{0,30}(?:-\w{1,30}){0,4}-[a-z]{0,8}\d{1,5})[ ,|]{1,3}"
+        r"[a-z_]{2,40}[ =:]{1,8}[\d.]{1,12}\b"
+    ),
     # `rank 17 (cn-3): …`
     regex(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
     # `host=cn-3 rank=17`
@@ -156,7 +167,18 @@ _RANKS_AND_HOSTS = regex(
 _RANK_AND_HOST = regex(rf"^[\s|]{{0,12}}(?P<rank>\d{{1,6}})\s*[|,\t]\s*(?P<host>{HOST_WORD})(?=[\s|,]|$)")
 
 
-_INTRODUCING = ("ank", "RANK", "PROCID", "task ", "process ")
+_WHERE = ("on ", "@ ", "host", "node")
+
+
+def _with_own_rank(line: Line) -> str:
+    """The message, with the rank before it where that was read off as its writer's: `rank 17 on cn-3`."""
+    message = line.message[:300]
+    if line.rank is not None and message.startswith(_WHERE):
+        return f"rank {line.rank} {message}"
+    return message
+
+
+_INTRODUCING = ("ank", "RANK", "PROCID", "task", "process", "proc ")
 
 
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
@@ -167,7 +189,7 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     silent: set[str] = set()
     in_table = False
     for line in lines:
-        message = line.message[:300]
+        message = _with_own_rank(line)
         if in_table and (row := _RANK_AND_HOST.match(message)) is not None:
             if is_host(row["host"]):
                 yield int(row["rank"]), row["host"]
@@ -190,6 +212,20 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
         yield from found
         if not found:
             silent.add(shape)
+
+
+# Behind the rank and the host that a line introduces, the process: `rank 17 on cn-3, pid 90`.
+_PROCESS = regex(r"\b(?:[Pp]id|PID)[ =:]{1,2}(\d{1,9})\b")
+
+
+def introduced_processes(lines: Iterable[Line]) -> Iterator[tuple[str, int, int]]:
+    """Host, process id and rank, of lines that introduce a rank and say all three."""
+    for line in lines:
+        message = _with_own_rank(line)
+        if ("pid" not in message and "PID" not in message) or not any(word in message for word in _INTRODUCING):
+            continue
+        if (process := _PROCESS.search(message)) is not None:
+            yield from ((host, int(process[1]), rank) for rank, host in _introduced(message))
 
 
 def _introduced(message: str) -> Iterator[tuple[int, str]]:

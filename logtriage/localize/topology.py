@@ -14,9 +14,16 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
-from logtriage.localize.processes import communicating_processes, local_ranks
+from logtriage.localize.processes import communicating_processes, node_processes
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
-from logtriage.localize.rosters import USUAL_RANKS, gather_roster, in_blocks, introductions, mapped_hosts
+from logtriage.localize.rosters import (
+    USUAL_RANKS,
+    gather_roster,
+    in_blocks,
+    introduced_processes,
+    introductions,
+    mapped_hosts,
+)
 from logtriage.localize.scene import Scene
 from logtriage.localize.shard_files import shard_hosts
 from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
@@ -135,13 +142,15 @@ class Topology:
 
 def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     """Join what sources, lines and exits say; where they conflict, the majority wins."""
+    told = (sign.hit.capture("world_size") for sign in scene.context)
+    world = max((int(size) for size in told if size and size.isdigit()), default=None)
     labels = {
         reading.source.file: label
         for reading in scene.readings
         if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
     }
     by_label = {
-        each.source.file: host_labels(each.lines)
+        each.source.file: host_labels(each.lines, world)
         if each.source.role in (*JOB_ROLES, SourceRole.HARDWARE)
         else HostLabels()
         for each in scene.readings
@@ -161,6 +170,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     offsets = node_offsets(scene, exits)
     for reading in scene.readings:
         source = reading.source
+        if source.role in (*JOB_ROLES, SourceRole.ENVIRONMENT):
+            for at, process, introduced_rank in introduced_processes(reading.lines):
+                pids.setdefault((at, process), introduced_rank)
         if source.role is SourceRole.ENVIRONMENT:
             for introduced_rank, host in introductions(reading.lines):
                 votes[introduced_rank][host] += 1
@@ -243,19 +255,13 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for host in [each for each in count if each in aliases]:
             count[aliases[host]] += count.pop(host)
     host_of_rank = {rank: count.most_common(1)[0][0] for rank, count in votes.items()}
-    told = (sign.hit.capture("world_size") for sign in scene.context)
-    world = max((int(size) for size in told if size and size.isdigit()), default=None)
     host_of_rank |= in_blocks(host_of_rank, roster, world, max(ranks, default=0))
     hosts.update(host_of_rank.values())
     for found in by_label.values():
         hosts.update(found.hosts.values())
     hosts = Counter(aliases.get(host, host) for host in hosts)
-    for (where, pid), local in local_ranks(scene, Counter(host_of_rank.values())).items():
-        there = sorted(rank for rank, each in host_of_rank.items() if each == where)
-        if there[local : local + 1]:
-            pids.setdefault((where, pid), there[local])
-        elif len(hosts) < 2 and not mapped:
-            pids.setdefault((where, pid), local)
+    on_one_host = len(hosts) < 2 and not mapped
+    pids = {**node_processes(scene, host_of_rank, on_one_host=on_one_host), **pids}
     host_of_file = {
         source.file: aliases.get(source.host, source.host)
         for source in scene.sources
@@ -277,6 +283,11 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             siblings = {each for each in words if re.sub(r"\d+$", "", each) in pod_rows}
             if len(named := words & (set(hosts) | named_hosts) or siblings) == 1:
                 host_of_file[source.file] = named.pop()
+                of_node = offsets.ranks_of_file.get(source.file, ())
+                if host_of_rank.keys().isdisjoint(of_node):
+                    host_of_rank |= dict.fromkeys(of_node, host_of_file[source.file])
+                    hosts.update(host_of_file[source.file] for _ in of_node)
+                    ranks.update(of_node)
     by_pod = pod_ranks(set(host_of_file.values()), host_of_rank, meeting)
     if not host_of_rank and max(ranks, default=0) < len(by_pod) == (world or len(by_pod)):
         host_of_rank = {rank: pod for pod, rank in by_pod.items()}
@@ -325,15 +336,18 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
 # Where the processes of a job meet: a host of its own, mostly.
 _MEETING = regex(
     r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method"
-    r"|distributed service on|master(?: node)? (?:at|is))"
+    r"|dist[-_]url|distributed service on|master(?: node)? (?:at|is))"
     r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
 )
-_MEETS = ("endpoint", "addr", "method", "service on", "master")  # the rarest word of each, soon looked for
+# The rarest word of each, soon looked for.
+_MEETS = ("endpoint", "addr", "method", "service on", "master", "dist_url", "dist-url")
 
 
 def _meeting_rows(scene: Scene, meeting: set[str]) -> set[str]:
-    """The names, without their numbers, of files one of which is named after the host where all meet."""
-    stems = {source.file.rsplit("/", 1)[-1].split(".", 1)[0] for source in scene.sources}
+    """The names, without their numbers, of files or folders one of which is named after the host where all
+    meet.
+    """
+    stems = {part.split(".", 1)[0] for source in scene.sources for part in source.file.split("/")}
     return {re.sub(r"\d+$", "", host) for host in meeting if host in stems}
 
 

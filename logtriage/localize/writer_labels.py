@@ -105,6 +105,7 @@ class HostLabels:
     hosts: Mapping[str, str] = field(default_factory=dict)
     counts_ranks: bool = False
     form: re.Pattern[str] = _HOST_LABEL
+    ranks_behind: bool = False  # `cn-3: [17] `, where the host was read off already
 
     def host(self, line: Line) -> str | None:
         """The host that a line's own label names."""
@@ -113,6 +114,8 @@ class HostLabels:
 
     def rank(self, line: Line) -> int | None:
         """The rank in the label that names a line's host, or in brackets behind it."""
+        if self.ranks_behind and line.host is not None:
+            return int(behind[1]) if (behind := _BRACKETED.match(line.message[:12])) else None
         found = self._label(line)
         if found is None or found["host"] not in self.hosts:
             return None
@@ -158,12 +161,42 @@ def _are_of_pods(labels: Sequence[re.Match[str]]) -> bool:
 _RANK_BEHIND = regex(r"(?: \[[a-z]{3,10}\]| (?:› )?[a-z][a-z-]{0,40})? \[[Rr]ank[ =:-]?(\d{1,6})\]")
 
 
-def host_labels(lines: Sequence[Line]) -> HostLabels:
+_BRACKETED = regex(r"\[(\d{1,6})\] ")
+
+
+def _ranks_behind(lines: Sequence[Line], world: int | None) -> bool:
+    """Whether numbers in brackets behind the labels of hosts are ranks of the job: too large for those of a
+    node's own processes, and each host has them of one block.
+    """
+    hosts = {line.host for line in lines if line.host is not None}
+    if world is None or len(hosts) < 2 or world % len(hosts):
+        return False
+    size = world // len(hosts)
+    told = {
+        (line.host, int(behind[1]))
+        for line in lines
+        if line.host is not None
+        and line.message[:1] == "["
+        and (behind := _BRACKETED.match(line.message[:12]))
+    }
+    numbers = {number for _, number in told}
+    blocks = {(host, number // size) for host, number in told}
+    return (
+        bool(told)
+        and size <= max(numbers) < world
+        and len(blocks) == len({host for host, _ in blocks}) == len({block for _, block in blocks})
+    )
+
+
+def host_labels(lines: Sequence[Line], world: int | None = None) -> HostLabels:
     """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| cn-07 …`.
 
     Of a word with dots the part that differs is the host: `bench.c3.nolog` and `bench.c4.nolog`. Hosts
     need not take turns where a rank stands behind them, nor where a colon or bar sets one off in every line.
+    `world` is the number of the job's ranks, as far as it is told.
     """
+    if _ranks_behind(lines[:SAMPLE], world):
+        return HostLabels(ranks_behind=True)
     messages = [line.message[:200] for line in lines[:SAMPLE] if line.host is None]
     for form in (_KEYED, *_PAIRED):
         named = [found["host"] for text in messages if (found := form.match(text)) is not None]
