@@ -603,3 +603,27 @@ def test_an_audit_log_tells_who_deleted_a_job(
     verdict = judged(tmp_path, {"out.log": log, "audit.jsonl": records}).verdict
     assert verdict.failure_type == failure_type
     assert "grace" in verdict.title or failure_type != "scheduler.cancelled"
+
+
+FREED = (
+    "terminate called after throwing an instance of 'c10::Error'\n"
+    "  what():  CUDA error: initialization error\n"
+    "Exception raised from insert_events at CUDACachingAllocator.cpp:1089 (most recent call first):\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        (FREED + traceback("RuntimeError: DataLoader worker (pid(s) 77, 78) exited unexpectedly"),
+         "data.loader_worker"),
+        (FREED + traceback("RuntimeError: DataLoader worker (pid 912) is killed by signal: Aborted. "),
+         "data.loader_worker"),
+        (traceback("RuntimeError: CUDA error: initialization error"), "gpu.unavailable"),
+        (traceback("zstd.Error: Decompression error: Unknown frame descriptor"), "data.corrupt"),
+        (traceback("lz4.block.LZ4BlockError: Decompression failed: corrupt input or insufficient space in "
+                   "destination buffer. Error code: 12"), "data.corrupt"),
+    ],
+)  # fmt: skip
+def test_loading_fails_in_a_child_or_in_a_decoder(tmp_path: Path, text: str, failure_type: str) -> None:
+    assert judged(tmp_path, {"train.log": steps(20) + text}).verdict.failure_type == failure_type

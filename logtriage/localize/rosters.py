@@ -215,16 +215,16 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
 
 
 # Behind the rank and the host that a line introduces, the process: `rank 17 on cn-3, pid 90`.
-_PROCESS = regex(r"\b(?:[Pp]id|PID)[ =:]{1,2}(\d{1,9})\b")
+_PROCESS = regex(r"\b(?:pid|PID)[ =:]{1,2}(\d{1,9})\b")
 
 
 def introduced_processes(lines: Iterable[Line]) -> Iterator[tuple[str, int, int]]:
     """Host, process id and rank, of lines that introduce a rank and say all three."""
     for line in lines:
         message = _with_own_rank(line)
-        if ("pid" not in message and "PID" not in message) or not any(word in message for word in _INTRODUCING):
+        if not any(word in message for word in _INTRODUCING):
             continue
-        if (process := _PROCESS.search(message)) is not None:
+        if ("pid" in message or "PID" in message) and (process := _PROCESS.search(message)) is not None:
             yield from ((host, int(process[1]), rank) for rank, host in _introduced(message))
 
 
