@@ -172,8 +172,13 @@ EXAMPLES = [
 ]
 
 
+# What Python takes for space and RE2 does not (U+001F): a rule of such a line does not hit its evidence, and
+# is refused for that when it is proposed.
+TEXT = st.text(max_size=300).map(lambda text: "".join(" " if each.isspace() else each for each in text))
+
+
 @settings(max_examples=40, deadline=None)
-@given(st.one_of(st.text(max_size=300), st.sampled_from(EXAMPLES)))
+@given(st.one_of(TEXT, st.sampled_from(EXAMPLES)))
 def test_a_pattern_matches_the_line_that_it_comes_from(line: str) -> None:
     """For any text: a pattern that is offered runs in linear time and hits its own line, by its keyword."""
     from logtriage.rulebank.matcher import without_digits
@@ -219,3 +224,19 @@ def test_lines_of_the_same_job_show_what_varies() -> None:
     pattern = pattern_of(next(patterns(line, alike=alike, known=KNOWN)).pattern)
     assert pattern.search("loomd: shuttle blue parked beside warp rack teal")
     assert not pattern_of(next(patterns(line, known=KNOWN)).pattern).search(alike[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bad stripelets {} in pool alpha",
+        "lost stripelets {} in pool alpha",
+        "shardlet verification mismatch count={} pool alpha",
+        "nan count {} pool alpha of gatherer",
+        "crc errors total {} of gatherer alpha",
+    ],
+)
+def test_a_count_of_whatever_is_not_matched_where_it_is_zero(words: str) -> None:
+    pattern = pattern_of(next(patterns(f"gatherd: {words.format(7)}", known=KNOWN)).pattern)
+    assert pattern.search(f"gatherd: {words.format(12)}")
+    assert not pattern.search(f"gatherd: {words.format(0)}")

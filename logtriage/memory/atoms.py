@@ -60,7 +60,7 @@ _FOREIGN_WORD = r"[^\s,;:()<>\[\]|]+"  # RE2's \w knows ASCII alone
 _QUOTED = r"[^'\"`]*"
 _WHOLE = dict.fromkeys(("rank", "local_rank", "gpu", "pid", "step", "port", "seq", "signal", "peer"), r"\d+")
 _WHOLE["exitcode"] = r"-?\d+"
-_NONZERO = r"[-+]?(?:0[xX])?0*[1-9a-fA-F][\w.,]*"
+_NONZERO = r"[-+]?(?:(?:0[xX])?0*[1-9a-fA-F][\w.,]*|0*[.,]0*[1-9]\w*)%?"
 
 _GROUPS = {
     "PATH": "file", "IP": "address", "URL": "address", "PCI": "pci", "SIZE": "size", "HOST": "host",
@@ -83,6 +83,8 @@ _CODE_BEFORE = re.compile(
 _COUNTED = r"(?:errors?|fail\w*|faults?|lost|missing|corrupt\w*|uncorrect\w*|bad|mismatch\w*|dropped)"
 _COUNT_BEFORE = re.compile(rf"(?i)\b{_COUNTED}[ =:]{{1,3}}$")
 _COUNT_AFTER = re.compile(rf"(?i)^ ?(?:\w+ ){{0,3}}{_COUNTED}\b")
+
+_PLACE_BEFORE = re.compile(r"(?i)\b(?:in|on|at|of|for|from|to|by|via|with) +[A-Za-z_]+[-_ =:#\[(]{1,3}$")
 
 _PLACED = ("on", "from", "at", "to", "via")
 
@@ -326,7 +328,9 @@ def _value(sort: str, text: str, before: str, after: str) -> Atom:
     elif sort in ("NUM", "HEX"):
         counts = _COUNT_BEFORE.search(before) or (_COUNT_AFTER.match(after) and not group)
         is_last = not after.strip() and re.search(r"\w *[=:] *$", before) is not None
-        counts = counts or (is_last and word not in INDEXED and word not in IDENTITIES)
+        # What numbers no part of the job or of a run counts or measures something, whatever it is called.
+        is_amount = sort == "NUM" and not group and not _PLACE_BEFORE.search(before)
+        counts = counts or ((is_last or is_amount) and word not in INDEXED and word not in IDENTITIES)
         if _CODE_BEFORE.search(before):
             return Atom(Kind.CODE, text, pattern, group, is_telling=True)
         if counts:
