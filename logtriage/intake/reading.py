@@ -142,19 +142,17 @@ _YEARS = (
 
 def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> int | None:
     """The year that most dated lines of the job show: glog and syslog times have none of their own."""
-    seen: list[Counter[bytes]] = [Counter() for _ in _YEARS]
+    ends: list[bytes] = []
     for source, extent in list(zip(sources, extents, strict=True))[:200]:
         tail = max(0, extent.bytes - 4096)
-        if (
-            extent.kept is not None or tail < 64 << 20
-        ):  # seeking far into a compressed file costs more than it tells
+        # Seeking far into a compressed file costs more than it tells.
+        if extent.kept is not None or tail < 64 << 20:
             with contextlib.suppress(StreamFault):
                 asked = [(0, min(4096, extent.bytes)), (tail, extent.bytes)]
-                head, end = read_ranges(root, source, asked, extent.kept)
-                for told, form in zip(seen, _YEARS, strict=True):
-                    told.update(form.findall(head + b"\n" + end))
-    if (most := next(filter(None, seen), None)) is not None:
-        return 2000 + int(most.most_common(1)[0][0])
+                ends.append(b"\n".join(read_ranges(root, source, asked, extent.kept)))
+    for form in _YEARS:
+        if told := Counter(year for each in ends for year in form.findall(each)):
+            return 2000 + int(told.most_common(1)[0][0])
     with contextlib.suppress(OSError):  # no line says it: the year in which the folder was written
         return datetime.fromtimestamp(root.stat().st_mtime, UTC).year
     return None

@@ -10,6 +10,7 @@ from itertools import pairwise
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
 from logtriage.localize.pods import Pods
+from logtriage.localize.processes import OF_NCCL
 from logtriage.localize.rosters import HOST_WORD, introductions, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
@@ -160,26 +161,19 @@ def _addresses_in_ray(scene: Scene) -> dict[str, str]:
     return {host: next(iter(addresses)) for host, addresses in found.items() if len(addresses) == 1}
 
 
-_IN_NCCL = regex(
-    r"(?:^|[\s>)\]])(?P<host>[A-Za-z][\w.-]{1,80}):\d{1,9}:\d{1,9} \[\d{1,3}\] (?:\S{1,60} )?NCCL "
-)
-
-
 def _labelled_in_nccl(scene: Scene) -> dict[str, str]:
     """Hosts as NCCL calls them, by the labels that a launcher puts before all lines of theirs."""
     found: dict[str, set[str]] = defaultdict(set)
     for reading in scene.readings:
         for line in reading.lines:
             if line.host is not None and " NCCL " in line.text[:300]:
-                told = _IN_NCCL.search(line.text[:300])
+                told = OF_NCCL.search(line.text[:300])
                 if told is not None and told["host"] != line.host:
                     found[told["host"]].add(line.host)
     return {host: next(iter(labels)) for host, labels in found.items() if len(labels) == 1}
 
 
-_WITH_ADDRESS = regex(
-    r"\((?P<name>[\w.-]{1,80}), rank=\d{1,6}, pid=\d{1,9}, ip=(?P<address>[\w.:]{1,60})\)"
-)
+_WITH_ADDRESS = regex(r"\((?P<name>[\w.-]{1,80}), rank=\d{1,6}, pid=\d{1,9}, ip=(?P<address>[\w.:]{1,60})\)")
 
 
 def _addresses_in_labels(scene: Scene) -> dict[str, str]:

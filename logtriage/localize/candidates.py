@@ -12,6 +12,7 @@ from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.introduced import INTRODUCED_LINES, introduced_ranks
 from logtriage.localize.pods import gather_pods
+from logtriage.localize.processes import OF_NCCL
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.shard_files import rank_of_shard
@@ -163,14 +164,11 @@ def _tells_more(told: Candidate, ended: Candidate) -> bool:
     )
 
 
-_OF_NCCL = regex(r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] ")
-
-
 def _process(sign: Sign) -> tuple[str | None, int]:
     """Host and process id that a line names as its writer's; process -1 where it names none."""
     if sign.line.host is not None and sign.line.pid is not None:
         return sign.line.host, sign.line.pid
-    told = _OF_NCCL.search(sign.line.text[:160])
+    told = OF_NCCL.search(sign.line.text[:160])
     return (told["host"], int(told["pid"])) if told else (None, -1)
 
 

@@ -13,9 +13,9 @@ Process = tuple[str | None, int]  # host and process id
 
 _SPAWNED = regex(r"process (\d{1,9}) spawned with command: .*'--local_rank=(\d{1,4})'")
 _ENDED = regex(r"sigkill_handler\] Killing subprocess (\d{1,9})\b")
-_NCCL = regex(
-    r"(?:^|[\s>])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] "
-    r"(?:[\w./-]{1,80}:\d{1,5} )?NCCL "
+# `gpu-4:90:91 [2] `, with which NCCL begins what it says, behind whatever a launcher put before it.
+OF_NCCL = regex(
+    r"(?:^|[\s>)\]])(?P<host>[A-Za-z][\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,3})\] "
 )
 
 
@@ -31,7 +31,7 @@ def local_ranks(scene: Scene, sizes: Mapping[str, int]) -> dict[Process, int]:
     devices: dict[str, dict[int, int]] = defaultdict(dict)
     for reading in scene.readings:
         for line in reading.lines:
-            if " NCCL " in line.text and (told := _NCCL.search(line.text[:300])):
+            if " NCCL " in line.text and (told := OF_NCCL.search(line.text[:300])):
                 devices[told["host"]].setdefault(int(told["pid"]), int(told["device"]))
             elif "sigkill_handler] Killing" in line.text and (told := _ENDED.search(line.text[:400])):
                 ended[line.file, line.host].append(int(told[1]))
@@ -88,7 +88,7 @@ def device_ranks(scene: Scene, host_of_rank: Mapping[int, str]) -> dict[Process,
     found: dict[Process, int] = {}
     for reading in scene.readings:
         for line in reading.lines:
-            if " NCCL " not in line.text or (told := _NCCL.search(line.text[:300])) is None:
+            if " NCCL " not in line.text or (told := OF_NCCL.search(line.text[:300])) is None:
                 continue
             ranks = by_device.get((told["host"], int(told["device"])), set())
             if len(ranks) == 1:

@@ -149,13 +149,14 @@ def _by_hand(data: bytes) -> Lines:
     counts = Counter(codes)
     last = dict(zip(codes, range(len(blurs)), strict=True))
     # Equal counts stand in the order in which they were first met.
-    rare = {first for first, _ in counts.most_common()[MOST_KINDS:]} if len(known) > MOST_KINDS else ()
+    rare = [first for first, _ in counts.most_common()[MOST_KINDS:]] if len(known) > MOST_KINDS else []
+    left_out = frozenset(rare)
     kinds = {
         first: Kind(each, first, last[first], counts[first])
         for each, first in known.items()
-        if first not in rare
+        if first not in left_out
     }
-    return Lines(data, starts, codes, kinds, [first for first, _ in counts.most_common()[MOST_KINDS:]])
+    return Lines(data, starts, codes, kinds, rare)
 
 
 def _of_tally(data: bytes, starts: Any, codes: Any, first: Any, last: Any, counts: Any) -> Lines:
