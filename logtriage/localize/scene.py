@@ -214,6 +214,7 @@ def _hits(line: Line, source: Source, matcher: Matcher) -> Iterable[tuple[Hit, s
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for part in segments(clean):
         for hit in matcher.match(part, source.role):
-            if (identity := (hit.rule.id, hit.captures)) not in seen:
+            identity = (hit.rule.id, hit.captures)
+            if identity not in seen and hit.rule.admits(line.level):
                 seen.add(identity)
                 yield hit, part

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import re2
 
-from logtriage.model import SourceRole
+from logtriage.model import Level, SourceRole
 from logtriage.rulebank.kept_rules import keep_rules, kept_rules
-from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance, Role, Rule, Strength
+from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance, Ratio, Role, Rule, Strength
 from logtriage.taxonomy import shipped, taxonomy, yaml_loader
 
 NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
@@ -23,10 +23,11 @@ LONGEST_FILE = 16 << 20  # bytes of a rule file
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
     "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
+    "level", "ratio",
 }  # fmt: skip
 
 
-_Choice = TypeVar("_Choice", Role, Strength, Mark, SourceRole)
+_Choice = TypeVar("_Choice", Role, Strength, Mark, SourceRole, Level, Ratio)
 
 
 class BankFault(Exception):
@@ -209,11 +210,14 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
     if role in (Role.CAUSE, Role.SYMPTOM) and failure_type is None:
         raise ValueError(f"a {role} rule needs a failure_type")
     pattern = str(entry["pattern"])
+    ratio = _one_of(Ratio, entry["ratio"], "ratio") if entry.get("ratio") else None
     try:
-        re2.compile(pattern, rule_options())
+        compiled = re2.compile(pattern, rule_options())
     except re2.error as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
         raise ValueError(f"pattern is no linear-time expression: {reason}") from None
+    if ratio and not {"part", "whole"} <= set(compiled.groupindex):
+        raise ValueError("a ratio needs the groups part and whole in the pattern")
     return Rule(
         id=str(entry["id"]),
         failure_type=failure_type,
@@ -234,6 +238,8 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
         provenance=_provenance(entry.get("provenance")),
         file=file,
         line=line,
+        level=_one_of(Level, entry["level"], "level") if entry.get("level") else None,
+        ratio=ratio,
     )
 
 

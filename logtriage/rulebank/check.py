@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank, BankFault, pattern_of, read_rule_file, rule_files
-from logtriage.rulebank.matcher import WORD, Matcher, literal, without_digits
+from logtriage.rulebank.matcher import WORD, Matcher, found_in, literal, without_digits
 from logtriage.rulebank.rule import Fault, Mark, Role, Rule, Strength
 from logtriage.taxonomy import taxonomy
 
@@ -61,14 +61,13 @@ def prove(rules: Sequence[Rule], bank: Bank) -> list[Fault]:
     faults: list[Fault] = []
     matcher = Matcher(bank)
     for rule in rules:
-        pattern = pattern_of(rule.pattern)
         for example in rule.examples:
 
             def fault(message: str, severity: str = "error", rule: Rule = rule) -> None:
                 faults.append(Fault(rule.file, rule.line, rule.id, message, severity))
 
             shown = example.line[:100]
-            match = pattern.search(example.line)
+            match = found_in(example.line, rule)
             if match is None:
                 fault(f"does not match its example {shown!r}")
                 continue
@@ -91,7 +90,7 @@ def prove(rules: Sequence[Rule], bank: Bank) -> list[Fault]:
                     if hit.rule.voids:
                         fault(f"{hit.rule.id} voids its example {shown!r}")
         for line in rule.counterexamples:
-            if pattern.search(line) is not None:
+            if found_in(line, rule) is not None:
                 faults.append(
                     Fault(rule.file, rule.line, rule.id, f"matches its counterexample {line[:100]!r}")
                 )

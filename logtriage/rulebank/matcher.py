@@ -10,7 +10,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank, pattern_of
-from logtriage.rulebank.rule import Role, Rule, Strength
+from logtriage.rulebank.rule import Ratio, Role, Rule, Strength
 
 MOST_REMEMBERED = 20_000  # texts whose rules are remembered, …
 LONGEST_REMEMBERED = 1_000  # … each up to so many characters
@@ -96,7 +96,7 @@ class Matcher:
                 continue
             if rule.where and where is not None and where not in rule.where:
                 continue
-            match: Any = pattern_of(rule.pattern).search(raw)
+            match = found_in(raw, rule)
             if match is None:
                 continue
             if rule.voids:
@@ -129,6 +129,16 @@ class Matcher:
             for hit in self.match(part, where, among):
                 hits.setdefault((hit.rule.id, hit.captures), hit)
         return list(hits.values())
+
+
+def found_in(text: str | bytes, rule: Rule) -> Any:
+    """The match of a rule's pattern in a text, where its ratio holds as well; else None."""
+    match: Any = pattern_of(rule.pattern).search(text)
+    if match is None or rule.ratio is None:
+        return match
+    zero: Any = "0" if isinstance(text, str) else b"0"
+    part, whole = ((match[name] or zero).lstrip(zero) for name in ("part", "whole"))
+    return match if (part == whole) == (rule.ratio == Ratio.COMPLETE) else None
 
 
 _DIGITS = b"0123456789"

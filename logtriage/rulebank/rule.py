@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from logtriage.model import SourceRole
+from logtriage.model import Level, SourceRole
 
 
 class Role(StrEnum):
@@ -19,6 +19,13 @@ class Strength(StrEnum):
     DEFINITE = "definite"
     LIKELY = "likely"
     HINT = "hint"
+
+
+class Ratio(StrEnum):
+    """How the groups `part` and `whole` of a pattern must stand to each other: `3 of 3 failed`."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
 
 
 class Mark(StrEnum):
@@ -60,6 +67,9 @@ class Provenance:
     evidence: str  # FILE:LINE
 
 
+_GRAVITY = tuple(Level)  # the gravest last
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     id: str
@@ -81,6 +91,12 @@ class Rule:
     provenance: Provenance | None = None
     file: str = ""
     line: int = 0
+    level: Level | None = None  # the least: a line that is known to be calmer is no hit
+    ratio: Ratio | None = None
+
+    def admits(self, level: Level | None) -> bool:
+        """Whether a line of this level (None: unknown) is as grave as the rule wants it."""
+        return self.level is None or level is None or _GRAVITY.index(level) >= _GRAVITY.index(self.level)
 
     def entitled(self, captures: dict[str, str]) -> str:
         """The title with `{name}` filled from the captures; names without a value are left out."""
