@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
+import re2
+
 from logtriage.model import ArtefactKind
-from logtriage.regex import regex
 
 _RECORDER_KEYS = (b"pg_config", b"pg_status", b"profiling_name")
 _JSON_KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
 # py-spy heads each process, faulthandler and gdb each thread. C++ exceptions, too, give a stack "(most recent
-# call first)", which tells nothing of a hang.
-STACK_HEAD = regex(
-    rb"(?:[Tt]hread 0x[0-9a-fA-F]{1,16}(?: \[[^\]\n]{0,64}\])?|\bStack) \(most recent call first\)"
+# call first)", which tells nothing of a hang. Many alternatives over 64 KiB are what re2 is quick at.
+STACK_HEAD: re.Pattern[bytes] = re2.compile(
+    rb"(?m)(?:[Tt]hread 0x[0-9a-fA-F]{1,16}(?: \[[^\]\n]{0,64}\])?|\bStack) \(most recent call first\)"
     rb"|^Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle|LWP|Thread)"
-    rb"|^Process \d+: .{0,4096}\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("
-    rb"|\"os_thread_id\"",
-    re.MULTILINE,
+    rb"|^Process \d+: .*\n(?:Python v|Host Name)|^#0 +(?:0x[0-9a-f]+ in )?[\w:~<>]+ ?\("
+    rb"|\"os_thread_id\""
 )
 _STACK_WORDS = (b"recent call first", b"\nThread ", b"\nProcess ", b"\n#0 ", b'"os_thread_id"')
 

@@ -345,10 +345,20 @@ _TRACE_LINE = regex(
 _AGENT_FRAME = regex(r"distributed[/.](?:run|elastic|launcher)|bin/(?:torchrun|accelerate|deepspeed)")
 
 
+_DOZEN = 12
+
+
+def _may_be_agents(line: str) -> bool:
+    return _AGENT.search(line) is not None or _TRACE_LINE.match(line) is not None
+
+
 def _launcher_role(lines: list[str], file: str) -> SourceRole | None:
     """The agent that starts the workers, where it alone speaks."""
     if _SUPERVISOR.search(lines[-1]) and sum(map(bool, map(_SUPERVISOR.search, lines))) > 0.8 * len(lines):
         return SourceRole.LAUNCHER
+    some = lines[:: 1 + len(lines) // _DOZEN]
+    if sum(map(_may_be_agents, some)) * 2 < len(some):  # nearly all lines have to be the agent's
+        return None
     agent = traces = 0
     in_agent = False
     for seen, line in enumerate(lines):

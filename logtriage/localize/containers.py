@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ahocorasick_rs import AhoCorasick
+
 from logtriage.intake.reading import Reading
 from logtriage.localize.rosters import HOST_WORD
 from logtriage.model import Line
@@ -19,7 +21,9 @@ _PLACED = regex(
     r"(?:[\w-]{1,20} ){0,3}?(?:on|at|@) (?:(?:the )?(?:agent|node|host|machine|worker|client)[ =:]{1,2})"
     rf"[\"']?(?P<host>{HOST_WORD})(?![\w.-])"
 )
-_PLACES = (" agent ", " node ", " host ", " machine ", " worker ", " client ", " node:", " host:", " host=")
+_PLACES = AhoCorasick(
+    [" agent ", " node ", " host ", " machine ", " worker ", " client ", " node:", " host:", " host="]
+)
 _WORD = regex(r"container_\w{6,60}|(?<![\w-])[0-9a-f][0-9a-f-]{5,63}(?![\w-])")
 SHORTEST = 6  # characters of an id that is cut short
 LABEL_WIDTH = 120  # of a line, where a label may stand
@@ -52,5 +56,5 @@ def placed_containers(readings: Sequence[Reading]) -> Containers:
 def _placed(lines: Iterable[Line]) -> Iterable[tuple[str, str]]:
     for line in lines:
         text = line.text[:1000]
-        if any(word in text for word in _PLACES) and (found := _PLACED.search(text)) is not None:
+        if _PLACES.find_matches_as_indexes(text) and (found := _PLACED.search(text)) is not None:
             yield found["id"].lower(), found["host"]

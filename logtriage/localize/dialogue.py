@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from ahocorasick_rs import AhoCorasick
+
 from logtriage.redaction.values import in_latin_letters
 from logtriage.regex import regex
 
@@ -54,13 +56,13 @@ _DIALOGUE = regex(
 
 
 # One of these is in whatever the pattern finds; looking for them costs little.
-_WORDS = (
+_WORDS = AhoCorasick([
     "ignore", "disregard", "forget", "failure_type", "culprit", "role", "tool_", "function_", "im_start",
     "start_header_id", "note", "message", "instruction", "attention", "memo", "hint", "diagnos", "verdict",
     "dear", "hey", "hello", "confirm", "certify", "declare",
     "failure type", "cause", "answer", "label", "classif", "conclu", "reason", "explanation", "triage",
     "treat", "count", "you ", "please", "whoever", "any", "those",
-)  # fmt: skip
+])  # fmt: skip
 
 
 def is_dialogue(text: str) -> bool:
@@ -73,8 +75,7 @@ def is_dialogue(text: str) -> bool:
 
 
 def _is_dialogue(shown: str) -> bool:
-    lowered = shown.lower()
-    return any(word in lowered for word in _WORDS) and _DIALOGUE.search(shown) is not None
+    return bool(_WORDS.find_matches_as_indexes(shown.lower())) and _DIALOGUE.search(shown) is not None
 
 
 def visible(text: str) -> str:
