@@ -18,7 +18,7 @@ from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, read_closely
-from logtriage.localize.closer import with_onset
+from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.places import odd_captures, places, shares
 from logtriage.localize.scene import build_scene
@@ -286,7 +286,8 @@ def localise(
         )
     ]
     readings = read_closely(inventory.root, inventory.sources, extents)
-    return find(build_scene(readings, matcher), bank, deposits)
+    findings = find(build_scene(readings, matcher), bank, deposits)
+    return with_companions(findings, inventory.root, inventory.sources, extents)
 
 
 def templates(paths: Paths, *, workers: int | None = None) -> list[TemplateRow]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scenes import WATCHDOG, bank, clock, judged, of_rank, scene, steps, traceback
+from scenes import WATCHDOG, bank, clock, job, judged, of_rank, reading, scene, steps, traceback
 
+from logtriage.intake.reading import Extent
+from logtriage.localize.closer import with_companions
 from logtriage.localize.durations import durations
 from logtriage.localize.findings import find
 from logtriage.localize.stragglers import Straggling, compare
+from logtriage.model import SourceRole
 
 RANKS = range(8)
 STEPS = 600
@@ -154,3 +158,25 @@ def test_who_waits_in_another_collective_is_read_between_many_that_wait_alike(tm
 
     body = judged(tmp_path, {f"hz-b{number}.log": node(number) for number in range(64)}).verdict
     assert (body.failure_type, body.culprits.ranks) == ("collective.desync", (43,))
+
+
+def test_slow_are_also_ranks_of_the_same_file_of_which_little_was_read_first(tmp_path: Path) -> None:
+    def node(number: int) -> str:
+        told = ""
+        for step in range(1, 60):
+            for rank in range(8 * number, 8 * number + 8):
+                late = rank in (17, 18, 19, 22) and step >= 30
+                work, wait = (900, 10) if late else (600 + step % 7, 310 if step >= 30 else 12)
+                told += f"{rank}: {clock(2.0 * step)} INFO step {step} compute {work}ms wait {wait}ms\n"
+        return told
+
+    texts = {f"node-{number}.log": node(number) for number in range(8)}
+    whole = [reading(file, text, SourceRole.WORKER) for file, text in texts.items()]
+    few = tuple(each for each in whole[2].lines if each.rank not in (17, 22) or each.number < 20)
+    read = [replace(each, lines=few, whole=False) if each is whole[2] else each for each in whole]
+    found = find(scene(*read), bank())
+    assert found.slowness is not None and found.slowness.ranks == (18, 19)
+    extents = [Extent(len(text), text.count("\n"), ()) for text in texts.values()]
+    sources = [each.source for each in read]
+    slow = with_companions(found, job(tmp_path, texts), sources, extents).slowness
+    assert slow is not None and slow.ranks == (17, 18, 19, 22)

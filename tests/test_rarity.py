@@ -139,3 +139,15 @@ def test_of_a_hang_the_last_words_that_no_healthy_step_had_are_indicated(tmp_pat
     verdict = judged(tmp_path, files)
     assert verdict.verdict.failure_type == "hang.silent"
     assert indicated(verdict, tmp_path) == {waits.strip()}
+
+
+def test_undated_lines_behind_an_unread_gap_do_not_tell_when_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("WHOLE_BYTES", 2_000), ("WINDOWS_BYTES", 1), ("LEAST_WINDOWS", 3_000)):
+        monkeypatch.setattr(intake_reading, name, size)
+    storm = f"{clock(61)} INFO out: parting from the group\n" + "   held by the fence of the pool\n" * 80
+    storm += f"{clock(62)} INFO out: closing the feed\n"
+    files = {f"rank{rank}.log": steps(30) + storm + (OOM if rank == 1 else "") for rank in range(4)}
+    told = {(each.file, each.line) for each in judged(tmp_path, files).indications}
+    assert {(file, 31 + number) for file in files for number in range(82)} <= told

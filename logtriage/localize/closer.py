@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from logtriage.intake.reading import Extent, Reading, read_windows
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.localize.counters import with_counted
-from logtriage.localize.durations import durations
+from logtriage.localize.durations import Duration, durations
 from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Trace, gather, median, usual_interval
 from logtriage.localize.scene import build_scene
-from logtriage.localize.slow import Slowness
+from logtriage.localize.slow import Slowness, of_ranks
 from logtriage.localize.step_parts import durations_of
-from logtriage.localize.stragglers import earliest, onset
+from logtriage.localize.stragglers import Straggling, as_slow, earliest, onset
 from logtriage.model import Line, Source
 from logtriage.rulebank.matcher import Matcher
 
@@ -128,13 +129,7 @@ def _rise(
             reading = read_between(file, begin, end, root, sources, extents)
             if reading is None:
                 break
-            scene = replace(findings.scene, readings=[reading])
-            read = (
-                durations(scene, findings.topology)
-                if slow.parts is None
-                else durations_of(scene, findings.topology, slow.parts)
-            )
-            told = [each for each in read if each.kind == found.kind]
+            told = _told(slow, found, findings, reading)
             places = []
             for rank in ranks:
                 own = [each for each in told if each.rank == rank]
@@ -147,6 +142,60 @@ def _rise(
             risen = [each for each in risen if each.file != file] + [at for at, _ in places]
             begin, end = min(start for _, start in places), max(at.offset for at, _ in places) + 1
     return earliest(risen) or slow.since
+
+
+def with_companions(
+    findings: Findings, root: Path, sources: Sequence[Source], extents: Sequence[Extent]
+) -> Findings:
+    """The findings, whose slowness also names who is as slow among those that write into a slow rank's file.
+
+    Where many ranks write into one file, too little of it is read first to know the times of each.
+    """
+
+    def find_slowness() -> Slowness | None:
+        return _accompanied(findings.slowness, findings, root, sources, extents)
+
+    return replace(findings, find_slowness=cache(find_slowness))
+
+
+def _accompanied(
+    slow: Slowness | None,
+    findings: Findings,
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+) -> Slowness | None:
+    found = slow.straggling if slow is not None else None
+    if slow is None or found is None:
+        return slow
+    in_part = {reading.source.file: reading for reading in findings.scene.readings if not reading.whole}
+    more: dict[int, Line] = {}
+    for file in list(dict.fromkeys(first.file for _, first in found.first))[:MOST_FILES]:
+        if file not in in_part or in_part[file].source.rank is not None:
+            continue
+        reading = read_between(file, 0, 1 << 62, root, sources, extents)
+        told = _told(slow, found, findings, reading) if reading is not None else []
+        for rank in {each.rank for each in told}.difference(found.ranks):
+            own = [each for each in told if each.rank == rank]
+            if as_slow(own, found.bar):
+                more[rank] = onset(own, found.bar) or own[0].line
+    if not more:
+        return slow
+    found = replace(
+        found, ranks=tuple(sorted({*found.ranks, *more})), first=(*found.first, *sorted(more.items()))
+    )
+    return replace(of_ranks(found, findings.topology), parts=slow.parts)
+
+
+def _told(slow: Slowness, found: Straggling, findings: Findings, reading: Reading) -> list[Duration]:
+    """The durations of the kind that showed who is slow, of further lines."""
+    scene = replace(findings.scene, readings=[reading])
+    read = (
+        durations(scene, findings.topology)
+        if slow.parts is None
+        else durations_of(scene, findings.topology, slow.parts)
+    )
+    return [each for each in read if each.kind == found.kind]
 
 
 def read_between(

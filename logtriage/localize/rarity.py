@@ -29,6 +29,7 @@ LEAST_READ = 4  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
+DATED_BY = 64  # lines before a gap, of all writers of a file, whose times those behind it can carry on
 START_SHARE = 0.1  # of a file's lines: a kind that stands only there belongs to its start-up
 PIECE_BYTES = 8 << 20
 MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, together
@@ -118,6 +119,7 @@ def _behind(reading: Reading, summary: Summary | None, ended: float) -> int | No
     """The number of the first line of a file that was written after a time; None where none is known.
 
     Where that lies in a gap of the reading, the first line of each kind in it tells, which the pass kept.
+    What stands behind a gap without a time of its own is dated by the lines before it, so it tells nothing.
     """
     lines = reading.lines
     at = min(
@@ -125,7 +127,13 @@ def _behind(reading: Reading, summary: Summary | None, ended: float) -> int | No
     )
     if at is None:
         return None
-    number, before = lines[at].number, lines[at - 1].number if at else 0
+    gap = at
+    while gap and lines[gap].number - lines[gap - 1].number == 1:
+        gap -= 1
+    known = {line.time for line in lines[max(0, gap - DATED_BY) : gap]}
+    if any(line.time not in known for line in lines[gap:at]):
+        gap = at
+    number, before = lines[at].number, lines[gap - 1].number if gap else 0
     if summary is not None and number - before > 1:
         reader = LineReader(reading.source, reading.layout)
         for place, sample in sorted((each.first, each.sample) for each in summary.keys.values()):

@@ -124,7 +124,7 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     """What made the job slow, where the times that its lines tell show it."""
     found = compare(durations(scene, topology))
     if isinstance(found, Straggling):
-        return _of_ranks(found, topology)
+        return of_ranks(found, topology)
     numbers: dict[str, int] = {}
     if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
@@ -137,11 +137,11 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         )
         return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
     if (unnamed := straggling(scene, progress, topology)) is not None:
-        return replace(_of_ranks(unnamed[0], topology), parts=unnamed[1])
+        return replace(of_ranks(unnamed[0], topology), parts=unnamed[1])
     return starved([trace for trace in progress.traces if len(trace.points) >= 4], scene)
 
 
-def _of_ranks(found: Straggling, topology: Topology) -> Slowness:
+def of_ranks(found: Straggling, topology: Topology) -> Slowness:
     """The slow ranks, named by their host where they are all of it."""
     hosts = topology.hosts_of(found.ranks)
     whole = (

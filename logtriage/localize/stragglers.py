@@ -133,6 +133,12 @@ def _slow(
     )
 
 
+def as_slow(values: Sequence[Duration], bar: float) -> bool:
+    """Whether a rank is beyond the bar in its late values, as those beside a persistent one must be."""
+    late = _late(values)
+    return len(values) >= LEAST_VALUES and sum(each > bar for each in late) >= PERSISTENT_BESIDE * len(late)
+
+
 def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int], size: int) -> bool:
     """Whether the peers wait longer than the slow; without a word on waiting, three ranks at least decide."""
     told = False
