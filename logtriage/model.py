@@ -104,6 +104,12 @@ class Line:
     level: Level | None = None
     pid: int | None = None
 
+    def __reduce__(self) -> tuple[type[Line], tuple[object, ...]]:  # processes send many: twice as fast
+        return Line, (
+            self.file, self.number, self.offset, self.text, self.message, self.rank, self.host, self.attempt,
+            self.time, self.level, self.pid,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -140,6 +146,9 @@ class Record:
     kind: str  # traceback | native_stack | kernel_dump | line
     lines: tuple[Line, ...]
     raised: tuple[Raised, ...] = ()
+
+    def __reduce__(self) -> tuple[type[Record], tuple[object, ...]]:
+        return Record, (self.kind, self.lines, self.raised)
 
 
 @dataclass(frozen=True, slots=True)

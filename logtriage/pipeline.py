@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -17,11 +18,11 @@ from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
-from logtriage.intake.reading import Extent, read_closely
+from logtriage.intake.reading import Extent, chosen
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.places import odd_captures, places, shares
-from logtriage.localize.scene import build_scene
+from logtriage.localize.scene import read_scene
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
@@ -179,7 +180,7 @@ def _examined(
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
-    findings = localise(inventory, passed, bank, matcher, deposits)
+    findings = localise(inventory, passed, bank, matcher, deposits, workers)
     clock.lap("localisation")
     decision = decide(findings)
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
@@ -274,9 +275,14 @@ def extents_of(inventory: Inventory, passed: Survey) -> dict[str, Extent]:
 
 
 def localise(
-    inventory: Inventory, passed: Survey, bank: Bank, matcher: Matcher, deposits: Deposits | None = None
+    inventory: Inventory,
+    passed: Survey,
+    bank: Bank,
+    matcher: Matcher,
+    deposits: Deposits | None = None,
+    workers: int | None = 1,
 ) -> Findings:
-    """Close reading and localisation of what the pass found."""
+    """Close reading, by so many processes (None: one a core), and localisation of what the pass found."""
     by_id = {rule.id: rule for rule in bank.rules}
     odd = odd_captures(passed.summaries)
     extents = [
@@ -285,8 +291,9 @@ def localise(
             passed.summaries, shares(passed.summaries, by_id), passed.kept, strict=True
         )
     ]
-    readings = read_closely(inventory.root, inventory.sources, extents)
-    findings = find(build_scene(readings, matcher), bank, deposits)
+    processes = workers or os.cpu_count() or 1
+    choices = chosen(inventory.root, inventory.sources, extents, processes=processes)
+    findings = find(read_scene(choices, matcher, processes), bank, deposits)
     return with_companions(findings, inventory.root, inventory.sources, extents)
 
 
@@ -317,7 +324,7 @@ def _earlier(
 ) -> _Earlier:
     inventory = discover(folder)
     passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
-    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed))
+    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed), workers)
     return _Earlier(
         folder=str(folder),
         catalogue=catalogue(inventory.sources, passed.summaries),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from logtriage.forks import shared_out
 from logtriage.intake.layout import MOST_LINES, Layout, completed, learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.intake.streams import Clippings, StreamFault, read_ranges
@@ -76,10 +77,28 @@ class Extent:
         return max(self.bytes, self.lines * LINE_BYTES)
 
 
-def read_closely(
-    root: Path, sources: Sequence[Source], extents: Sequence[Extent], *, year: int | None = None
-) -> list[Reading]:
-    """Read each source as closely as the job's budget allows (see the constants of this module)."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of one file is to be read closely: pieces of it, or all that it holds."""
+
+    source: Source
+    blocks: Sequence[Block]
+    whole: bool
+    layout: Layout
+
+    def read(self) -> Reading:
+        return Reading(self.source, _read(self.source, self.layout, self.blocks), self.whole, self.layout)
+
+
+def chosen(
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+    *,
+    year: int | None = None,
+    processes: int = 1,
+) -> list[Choice]:
+    """Choose of each source as much as the job's budget allows (see the constants of this module)."""
     if year is None:
         year = _year(root, sources, extents)
     small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
@@ -91,19 +110,22 @@ def read_closely(
         _blocks(root, source, extent, whole_limit, budget * extent.share)
         for source, extent in zip(sources, extents, strict=True)
     ]
-    layouts = [
-        learn_layout(
-            source,
-            [blocks[0][1][:SAMPLE_BYTES], blocks[-1][1][-SAMPLE_BYTES:]],
-            year=year,
-            most_lines=max(LEAST_LINES, min(MOST_LINES, JOB_LINES // len(sources))),
-        )
-        for source, blocks in zip(sources, taken, strict=True)
-    ]
+    most_lines = max(LEAST_LINES, min(MOST_LINES, JOB_LINES // max(1, len(sources))))
+
+    def learned(at: int) -> Layout:
+        samples = [taken[at][0][1][:SAMPLE_BYTES], taken[at][-1][1][-SAMPLE_BYTES:]]
+        return learn_layout(sources[at], samples, year=year, most_lines=most_lines)
+
+    layouts = completed(shared_out(learned, len(sources), processes))
     return [
-        Reading(source, _read(source, layout, blocks), extent.weight <= whole_limit, layout)
-        for source, extent, blocks, layout in zip(sources, extents, taken, completed(layouts), strict=True)
+        Choice(source, blocks, extent.weight <= whole_limit, layout)
+        for source, extent, blocks, layout in zip(sources, extents, taken, layouts, strict=True)
     ]
+
+
+def read_closely(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> list[Reading]:
+    """Each source, as much of it as is `chosen`."""
+    return [each.read() for each in chosen(root, sources, extents)]
 
 
 def read_windows(root: Path, source: Source, extent: Extent, size: int) -> Reading:

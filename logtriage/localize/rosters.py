@@ -178,7 +178,7 @@ def _with_own_rank(line: Line) -> str:
     return message
 
 
-_INTRODUCING = ("ank", "RANK", "PROCID", "task", "process", "proc ")
+_INTRODUCING = regex(r"ank|RANK|PROCID|task|proc(?:ess| )")
 
 
 def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
@@ -195,7 +195,7 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
                 yield int(row["rank"]), row["host"]
             continue
         in_table = "ank" in message and _RANKS_AND_HOSTS.match(message) is not None
-        if not any(word in message for word in _INTRODUCING):
+        if _INTRODUCING.search(message) is None:
             continue
         # mpirun gathers the output of all hosts in a file of its own host.
         by_host = line.host if "]<std" not in line.text[:40] else None
@@ -221,10 +221,10 @@ _PROCESS = regex(r"\b(?:pid|PID)[ =:]{1,2}(\d{1,9})\b")
 def introduced_processes(lines: Iterable[Line]) -> Iterator[tuple[str, int, int]]:
     """Host, process id and rank, of lines that introduce a rank and say all three."""
     for line in lines:
-        message = _with_own_rank(line)
-        if not any(word in message for word in _INTRODUCING):
+        if "pid" not in line.message and "PID" not in line.message:
             continue
-        if ("pid" in message or "PID" in message) and (process := _PROCESS.search(message)) is not None:
+        message = _with_own_rank(line)
+        if _INTRODUCING.search(message) and (process := _PROCESS.search(message)):
             yield from ((host, int(process[1]), rank) for rank, host in _introduced(message))
 
 

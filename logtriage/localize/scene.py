@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from logtriage.forks import shared_out
 from logtriage.intake.lines import segments
-from logtriage.intake.reading import Reading
+from logtriage.intake.reading import Choice, Reading
 from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.dialogue import is_dialogue
@@ -88,8 +89,52 @@ class Scene:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A sign before it is known whether it concerns the job; of its rule the id alone, which is soon sent."""
+
+    rule: str
+    captures: tuple[tuple[str, str], ...]
+    line: Line
+    raised: Raised | None
+    link: int
+    links: int
+    record: Record
+    text: str
+    is_ignored: bool
+    is_logged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """One file, its records, and what the rules see on its lines: all that can be said of it by itself."""
+
+    reading: Reading
+    records: list[Record]
+    seen: list[_Seen]
+
+
+def read_scene(choices: Sequence[Choice], matcher: Matcher, processes: int = 1) -> Scene:
+    """Read what was chosen, match it and sort what was found, in so many processes."""
+    size = sum(len(data) for each in choices for _, data in each.blocks)
+
+    def examined(at: int) -> _Examined:
+        return _examined(choices[at].read(), matcher)
+
+    found = shared_out(examined, len(choices), processes if size >= SHARED_BYTES else 1)
+    return _sorted(found, matcher)
+
+
+SHARED_BYTES = 384 << 10  # some 4,000 lines; copies of the process and what they send back cost 0.1 s
+
+
 def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
     """Match all closely read lines and sort what was found."""
+    return _sorted([_examined(each, matcher) for each in readings], matcher)
+
+
+def _sorted(files: Sequence[_Examined], matcher: Matcher) -> Scene:
+    readings = [each.reading for each in files]
     scene = Scene(readings)
     shelves = {
         Role.CAUSE: scene.causes,
@@ -98,30 +143,44 @@ def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
         Role.PROGRESS: scene.progress,
     }
     others = other_jobs(readings)
-    for reading in readings:
-        of_many_jobs = reading.source.file in others.files
-        grouped = scene.records[reading.source.file] = list(records(reading.lines))
-        neighbours = _neighbours(grouped)
-        for record, (said, next_said) in zip(grouped, neighbours, strict=True):
-            naming = _naming_lines(record)
-            ignored = said is not None and "Exception ignored in: <" in said.message[-400:]
-            logged = naming is not None and _is_logged(said, record.lines[0], next_said)
-            for line in record.lines:
-                named = naming.get(line.number) if naming is not None else (None, 0, 1)
-                if named is None:
-                    continue
-                hits = list(_hits(line, reading.source, matcher))
-                # What was said to a model, or by one, did not happen. Steps are many, and tell little.
-                if naming is None and _matters(hits) and is_dialogue(line.text):
-                    continue
-                for hit, text in hits:
-                    if of_many_jobs and others.concern(line, hit.rule.role):
-                        continue
-                    raised, link, links = named
-                    shelves[hit.rule.role].append(
-                        Sign(hit, line, reading.source, raised, link, links, record, text, ignored, logged)
-                    )
+    by_id = {rule.id: rule for rule in matcher.bank.rules}
+    for file in files:
+        source = file.reading.source
+        of_many_jobs = source.file in others.files
+        scene.records[source.file] = file.records
+        for each in file.seen:
+            rule = by_id[each.rule]
+            if of_many_jobs and others.concern(each.line, rule.role):
+                continue
+            hit = Hit(rule, each.captures)
+            shelves[rule.role].append(
+                Sign(
+                    hit, each.line, source, each.raised, each.link, each.links, each.record, each.text,
+                    each.is_ignored, each.is_logged,
+                )
+            )  # fmt: skip
     return scene
+
+
+def _examined(reading: Reading, matcher: Matcher) -> _Examined:
+    grouped = list(records(reading.lines))
+    found = _Examined(reading, grouped, [])
+    for record, (said, next_said) in zip(grouped, _neighbours(grouped), strict=True):
+        naming = _naming_lines(record)
+        ignored = said is not None and "Exception ignored in: <" in said.message[-400:]
+        logged = naming is not None and _is_logged(said, record.lines[0], next_said)
+        for line in record.lines:
+            named = naming.get(line.number) if naming is not None else (None, 0, 1)
+            if named is None:
+                continue
+            hits = list(_hits(line, reading.source, matcher))
+            # What was said to a model, or by one, did not happen. Steps are many, and tell little.
+            if naming is None and _matters(hits) and is_dialogue(line.text):
+                continue
+            for hit, text in hits:
+                rule, captures = hit.rule.id, hit.captures
+                found.seen.append(_Seen(rule, captures, line, *named, record, text, ignored, logged))
+    return found
 
 
 def _matters(hits: Sequence[tuple[Hit, str]]) -> bool:

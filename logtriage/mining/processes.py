@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
+from logtriage.forks import bound_to
 from logtriage.mining.joined import REPORT_SECONDS, Joined, Told
 from logtriage.mining.parts import Part, Scanned, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
@@ -85,21 +84,11 @@ class _Process:
 
 
 def _start(rules: Sequence[Path], parent: int, done: Synchronized[int], stop: Synchronized[int]) -> None:
-    # Ctrl-C reaches every process of a terminal: the first one alone answers it, and ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    bound_to(parent)
     reuse_memory()
     bank = load_bank(rules)
     _Process.scanner = Scanner(Matcher(bank), databases(bank), in_bulk=True)
     _Process.done, _Process.stop = done, stop
-
-
-def _end_with(parent: int) -> None:
-    """A process whose parent was killed would wait for work for ever."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _scan_here(root: Path, source: Source, part: Part, files: int) -> Scanned:
