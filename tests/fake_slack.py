@@ -231,7 +231,7 @@ class FakeSlack:
                 "user": {"id": user, "username": user.lower(), "team_id": TEAM}, "view": sent}  # fmt: skip
         return dict(self.acks[self.deliver("interactive", body)].get("payload") or {})
 
-    def deliver(self, kind: str, payload: dict[str, Any], seconds: float = 30) -> str:
+    def deliver(self, kind: str, payload: dict[str, Any], seconds: float = 300) -> str:
         """Send an envelope, again when no acknowledgement comes, as Slack does. Returns its id."""
         envelope = f"env{next(self._numbers)}"
         told = {"envelope_id": envelope, "type": kind, "payload": payload, "accepts_response_payload": True}
@@ -258,14 +258,14 @@ class FakeSlack:
         """Ask the bot to connect anew, as Slack does every few hours."""
         self._send({"type": "disconnect", "reason": "refresh_requested", "debug_info": {}})
 
-    def until(self, holds: Callable[[], Any], seconds: float = 30) -> bool:
+    def until(self, holds: Callable[[], Any], seconds: float = 300) -> bool:
         with self._changed:
             return bool(self._changed.wait_for(holds, seconds))
 
     def answers(self, thread: str, channel: str = "C1") -> list[Posted]:
         return [each for each in self.messages.values() if each.thread == thread and each.channel == channel]
 
-    def answer(self, thread: str, channel: str = "C1", *, count: int = 1, seconds: float = 60) -> Posted:
+    def answer(self, thread: str, channel: str = "C1", *, count: int = 1, seconds: float = 600) -> Posted:
         """The latest of `count` answers in a thread, once it shows more than that one is coming."""
 
         def is_there() -> bool:

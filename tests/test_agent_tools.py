@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from growth import CATASTROPHE
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -98,7 +99,7 @@ def test_whatever_a_model_asks_the_answer_is_short(tools: dict[str, object], nam
 def test_a_hostile_pattern_costs_linear_time(tools: dict[str, object]) -> None:
     began = time.process_time()
     call(tools, "search_log", "(a|a?)+" * 20 + "b")
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < CATASTROPHE
 
 
 def test_the_evidence_file_keeps_to_its_budget_and_says_the_best_first(tmp_path: Path) -> None:

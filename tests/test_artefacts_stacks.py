@@ -297,7 +297,7 @@ def test_processes_that_really_hang_and_dump_themselves(tmp_path: Path) -> None:
                 )
             )  # fmt: skip
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and any(
             (logs / f"rank{rank}.log").read_text().count("Timeout") < 3 for rank in range(4)
         ):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from growth import CATASTROPHE
 from scenes import copied_bank
 
 from logtriage.pipeline import triage
@@ -211,7 +212,7 @@ def test_an_alias_bomb_is_a_fault_and_takes_no_time(tmp_path: Path) -> None:
     started = time.process_time()
     (fault,) = faults_of(tmp_path, "\n".join(["l0: &l0 [a]", *levels]))
     assert "list" in fault.message
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < CATASTROPHE
 
 
 def test_an_alias_bomb_inside_a_rule_is_a_fault_and_takes_no_time(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_an_alias_bomb_inside_a_rule_is_a_fault_and_takes_no_time(tmp_path: Path
     text = "\n".join(["- id: probe.bomb", "  mitigation:", "    - &l0 [a]", *levels])
     started = time.process_time()
     faults_of(tmp_path, text)
-    assert time.process_time() - started < 2.0
+    assert time.process_time() - started < CATASTROPHE
 
 
 def test_what_a_fault_says_is_short(tmp_path: Path) -> None:

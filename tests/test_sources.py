@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from growth import CATASTROPHE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_s3 import CHANGED, small_s3
@@ -211,7 +212,7 @@ def test_a_pattern_of_many_stars_is_matched_at_once() -> None:
     pattern = read_pattern("/l/" + "*a" * 40 + "{job_id}*")
     began = time.process_time()
     pattern.match(Entry("", "", True), ("a" * 250 + "!" * 5,))
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < CATASTROPHE
 
 
 # --- settings --------------------------------------------------------------------------------------
