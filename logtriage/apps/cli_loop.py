@@ -123,7 +123,10 @@ def _tell(lesson: Lesson) -> None:
     if rule is None:
         answer(f"  no rule   {state}\n")
     else:
-        answer(f"  rule      {rule.id}\n            {state}\n            {visible(rule.pattern, 400)}\n")
+        grave = f", in lines at {rule.level.value} or graver" if rule.level else ""
+        whole = f", where the ratio is {rule.ratio.value}" if rule.ratio else ""
+        answer(f"  rule      {rule.id}\n            {state}\n")
+        answer(f"            {visible(rule.pattern, 400)}{grave}{whole}\n")
     for change in lesson.changes:
         if rule is None or change.rule != rule.id:
             answer(f"  {change.action:9} {change.rule}: {visible(change.reason, 300)}\n")

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import re2
 
-from logtriage.memory.words import FILE_ENDS, IDENTITIES, INDEXED, UNSPACED
+from logtriage.memory.words import FILE_ENDS, IDENTITIES, INDEXED, STATES, UNSPACED
 from logtriage.mining.masks import mask
 from logtriage.mining.templates import TemplateMiner
 from logtriage.rulebank.bank import rule_options
@@ -80,9 +80,9 @@ _CODE_BEFORE = re.compile(
     r"(?i)\b(?:code|status|errno|rc|ret|retval|returned|error|err|event|fault|state|reason|result|exit|xid|sxid)"
     r"s?(?:[ =:#(]{1,3})$"
 )
-_COUNTED = r"(?:errors?|fail\w*|faults?|lost|missing|corrupt\w*|uncorrect\w*|bad|mismatch\w*|dropped)"
-_COUNT_BEFORE = re.compile(rf"(?i)\b{_COUNTED}[ =:]{{1,3}}$")
-_COUNT_AFTER = re.compile(rf"(?i)^ ?(?:\w+ ){{0,3}}{_COUNTED}\b")
+COUNTED = r"(?:errors?|fail\w*|faults?|lost|missing|corrupt\w*|uncorrect\w*|bad|mismatch\w*|dropped)"
+_COUNT_BEFORE = re.compile(rf"(?i)\b{COUNTED}[ =:]{{1,3}}$")
+_COUNT_AFTER = re.compile(rf"(?i)^ ?(?:\w+ ){{0,3}}{COUNTED}\b")
 
 _PLACE_BEFORE = re.compile(r"(?i)\b(?:in|on|at|of|for|from|to|by|via|with) +[A-Za-z_]+[-_ =:#\[(]{1,3}$")
 
@@ -226,7 +226,14 @@ def _template(masked: str, others: Sequence[str]) -> str:
                 near += miner.add(other) == place
     if not near:
         return masked
-    return miner.templates()[place].text
+    merged = miner.templates()[place].text.split()
+    if len(merged) != len(words):
+        return miner.templates()[place].text
+    # A state is no name: where the like lines have another one, it tells them apart.
+    return " ".join(mine if _STATE.search(mine) else each for mine, each in zip(words, merged, strict=True))
+
+
+_STATE = re.compile(rf"(?i)^(?:[\w.-]+[=:])?\W?(?:{'|'.join(sorted(STATES))})\W{{0,2}}$")
 
 
 def _quoted(word: str) -> list[Atom]:
@@ -253,7 +260,7 @@ def _of_word(word: str, before: str, after: str, known: Mapping[str, int]) -> li
     key = re.search(r"(?<![\w.-])([A-Za-z_]+)(=|: ?| )$", before)
     if key is not None and _AFTER_HOST.search(before) and re.search(r"[a-z][-.][a-z]", word):
         return [Atom(Kind.VALUE, word, _VALUES["HOST"], "host")]
-    if key is not None and key[1].lower() in IDENTITIES:
+    if key is not None and key[1].lower() in IDENTITIES and word.lower() not in STATES:
         unknown = not _is_known(word, known)
         if key[2] != " " or unknown:
             kind = Kind.NAMED if not unknown else Kind.VALUE

@@ -14,11 +14,13 @@ from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.memory.ledger import Cited
+from logtriage.memory.sightings import level_of
+from logtriage.memory.usual import UsualLines
 from logtriage.memory.wording import patterns, vocabulary
 from logtriage.mining.masks import mask
 from logtriage.model import Level, Line, Raised, Record, Source, SourceRole
 from logtriage.rulebank.matcher import Hit, Matcher
-from logtriage.rulebank.rule import Role, Strength
+from logtriage.rulebank.rule import Role, Strength, gravity
 
 MOST_ALIKE = 400  # other lines of a job that may show what varies in a line
 ROUTINE = 12  # a line of a kind that stands so often in one file, from its first half on, is routine
@@ -42,6 +44,7 @@ class Witness:
     alike: tuple[str, ...]
     is_clear: bool = True
     is_routine: bool = False
+    level: Level | None = None
     moved_from: int | None = None  # the line that was named, where another line of its traceback speaks
 
     @property
@@ -142,24 +145,35 @@ def _witness(
     line: Line, reading: Reading, matcher: Matcher, *, is_clear: bool, moved_from: int | None = None
 ) -> Witness:
     messages = _messages(line)
-    others = {
-        each.message: None for each in reading.lines if each.number != line.number and each.message.strip()
-    }
+    usual = UsualLines(reading, line.number)
+    alike = _nearest(messages[0] if messages else "", [each for each in reading.lines if each != line])
+    numbers = frozenset(each.number for each in alike)
+    lived: set[str] = set()
+    if not usual.went_on(line, numbers):
+        lived = {mask(each.message) for each in alike if usual.went_on(each, numbers)}
+    # What calmer lines have in its place, and those that the job survived, tells them from this one.
+    own = [each.message for each in alike if mask(each.message) not in lived and not _is_calmer(each, line)]
     return Witness(
         cited=Cited(line.file, line.number, line.text),
         role=reading.source.role,
         messages=messages,
-        alike=_nearest(messages[0] if messages else "", others),
+        alike=tuple(dict.fromkeys(own)),
         is_clear=is_clear,
         is_routine=_is_routine(line, reading),
+        level=line.level,
         moved_from=moved_from,
     )
+
+
+def _is_calmer(line: Line, than: Line) -> bool:
+    return line.level is not None and than.level is not None and gravity(line.level) < gravity(than.level)
 
 
 def cited_witness(text: str, file: str, number: int) -> Witness:
     """A line that a verdict cites, where the logs are not there any more."""
     parts = tuple(part for part in segments(plain(text.encode("utf-8", "surrogatepass"))) if part.strip())
-    return Witness(Cited(file, number, text), SourceRole.MERGED, _by_content(parts), ())
+    level = level_of(text.encode("utf-8", "surrogatepass"))
+    return Witness(Cited(file, number, text), SourceRole.MERGED, _by_content(parts), (), level=level)
 
 
 def _messages(line: Line) -> tuple[str, ...]:
@@ -178,24 +192,24 @@ def _content(message: str) -> int:
     return len(set(wording.content)) if wording is not None else 0
 
 
-def _nearest(message: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Other messages of as many words, of which some are the same: the rest shows what varies."""
+def _nearest(message: str, others: Iterable[Line]) -> list[Line]:
+    """Other lines of as many words, of which some are the same: the rest shows what varies."""
     words = message.split()
     found = []
     for other in others:
-        theirs = other.split()
-        if len(theirs) == len(words) and sum(a == b for a, b in zip(words, theirs, strict=True)) * 2 >= len(
-            words
-        ):
+        theirs = other.message.split()
+        same = sum(a == b for a, b in zip(words, theirs, strict=False))
+        if theirs and len(theirs) == len(words) and same * 2 >= len(words):
             found.append(other)
             if len(found) >= MOST_ALIKE:
                 break
-    return tuple(found)
+    return found
 
 
 def _is_routine(line: Line, reading: Reading) -> bool:
     masked = mask(line.message)
-    numbers = [each.number for each in reading.lines if mask(each.message) == masked]
+    alike = [each for each in reading.lines if not _is_calmer(each, line)]
+    numbers = [each.number for each in alike if mask(each.message) == masked]
     last = reading.lines[-1].number if reading.lines else 1
     return len(numbers) >= ROUTINE and numbers[0] < last / 2
 
@@ -251,15 +265,18 @@ def _last_words(readings: Sequence[Reading], matcher: Matcher) -> list[tuple[int
     for reading in readings:
         counts = Counter(mask(line.message) for line in reading.lines)
         for line in reading.lines[-LAST_WORDS:]:
-            if line.message.strip() and counts[mask(line.message)] == 1 and not _hits(line, reading, matcher):
+            is_alone = line.message.strip() and counts[mask(line.message)] == 1
+            if is_alone and not hits_of(line, reading, matcher):
                 found.append((int(line.level is Level.WARNING), line, reading))
     found.sort(key=lambda each: (-each[0], each[1].time or float("inf")))
     return found
 
 
-def _hits(line: Line, reading: Reading, matcher: Matcher) -> list[Hit]:
+def hits_of(line: Line, reading: Reading, matcher: Matcher) -> list[Hit]:
+    """The hits of rules on a line, as a triage has them."""
     text = plain(line.text.encode("utf-8", "surrogatepass"))
-    return matcher.match_segments(segments(text), reading.source.role)
+    hits = matcher.match_segments(segments(text), reading.source.role)
+    return [hit for hit in hits if hit.rule.admits(line.level)]
 
 
 def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[Line]:
@@ -315,7 +332,7 @@ def _faulty_lines(reading: Reading, matcher: Matcher) -> Iterator[tuple[int, Lin
             counts[masked] += 1
             if counts[masked] > 3:
                 continue
-            hits = _hits(line, reading, matcher)
+            hits = hits_of(line, reading, matcher)
             if any(hit.rule.role is not Role.CAUSE for hit in hits):
                 continue
             if any(hit.rule.strength is Strength.DEFINITE and not hit.rule.provenance for hit in hits):

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from logtriage.intake.folder import NothingReadable, discover
-from logtriage.intake.lines import plain, segments
 from logtriage.memory.evidence import Witness
 from logtriage.memory.rule_folder import rule_text
+from logtriage.memory.sightings import line_hits, sightings
 from logtriage.memory.wording import Wording
 from logtriage.mining.survey import survey
-from logtriage.rulebank.bank import Bank, BankFault, pattern_of, read_rule_file
+from logtriage.rulebank.bank import Bank, BankFault, read_rule_file
 from logtriage.rulebank.check import lint
-from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.matcher import Matcher, found_in
 from logtriage.rulebank.rule import Role, Rule, Strength
 from logtriage.taxonomy import shipped
 
@@ -69,32 +69,34 @@ def _faults_of_form(rule: Rule) -> Iterator[str]:
             yield found.message
     for each in loaded:
         for example in each.examples:
-            if pattern_of(each.pattern).search(example.line) is None:
+            if found_in(example.line, each) is None:
                 yield "it does not match its own example"
 
 
 def matches_line(rule: Rule, witness: Witness) -> bool:
     """Whether the rule alone is hit by the line, through the same prefilter and segments as in a triage."""
-    parts = segments(plain(witness.cited.text.encode("utf-8", "surrogatepass")))
-    return bool(Matcher(Bank((rule,), {}, "")).match_segments(parts, witness.role))
+    return bool(line_hits(Matcher(Bank((rule,), {}, "")), _raw(witness), witness.role))
+
+
+def _raw(witness: Witness) -> bytes:
+    return witness.cited.text.encode("utf-8", "surrogatepass")
 
 
 def _known_lines(rule: Rule, bank: Bank) -> Iterator[str]:
-    pattern = pattern_of(rule.pattern)
     for other in bank.rules:
         if other.role in (Role.CAUSE, Role.SYMPTOM):
             if other.failure_type == rule.failure_type:
                 continue
-            if any(pattern.search(example.line) is not None for example in other.examples):
+            if any(found_in(example.line, rule) is not None for example in other.examples):
                 yield f"it matches an example of {other.id}, which is {other.failure_type}"
-        elif any(pattern.search(example.line) is not None for example in other.examples):
+        elif any(found_in(example.line, rule) is not None for example in other.examples):
             yield f"it matches an example of {other.id}, which is no failure"
     own = [each for each in bank.rules if each.role is Role.CAUSE and each.failure_type == rule.failure_type]
     for other in bank.rules:
         for line in other.counterexamples:
-            if pattern.search(line) is None:
+            if found_in(line, rule) is None:
                 continue
-            if not any(pattern_of(each.pattern).search(line) is not None for each in own):
+            if not any(found_in(line, each) is not None for each in own):
                 yield f"it matches a line that is known to be harmless (a counterexample of {other.id})"
 
 
@@ -110,7 +112,9 @@ def _healthy_match(rule: Rule, healthy: Sequence[str]) -> str | None:
         if spent > HEALTHY_BYTES:
             break
         passed = survey(inventory.root, inventory.sources, matcher, workers=1)
-        if any(summary.hits for summary in passed.summaries):
+        if not any(summary.hits for summary in passed.summaries):
+            continue
+        if rule.level is None or any(sightings(matcher, inventory)):
             return folder
     return None
 
@@ -132,8 +136,7 @@ def claimed_by(witness: Witness, failure_type: str, matcher: Matcher) -> Rule | 
 
 
 def _cause_hits(witness: Witness, matcher: Matcher) -> Sequence[Rule]:
-    parts = segments(plain(witness.cited.text.encode("utf-8", "surrogatepass")))
-    hits = matcher.match_segments(parts, witness.role)
+    hits = line_hits(matcher, _raw(witness), witness.role)
     return [hit.rule for hit in hits if hit.rule.role is Role.CAUSE]
 
 

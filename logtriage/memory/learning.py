@@ -22,7 +22,7 @@ from logtriage.memory.evidence import (
     picked,
     witness_at,
 )
-from logtriage.memory.guards import claimed_by
+from logtriage.memory.guards import claimed_by, matches_line
 from logtriage.memory.ledger import Change, Cited, Diagnosis, Ledger, Vote, now
 from logtriage.memory.proposal import LONGEST_EXAMPLE, Judge, Proposal, bank_with_learned, propose
 from logtriage.memory.rule_folder import (
@@ -36,7 +36,6 @@ from logtriage.memory.rule_folder import (
 )
 from logtriage.memory.verdicts import KeptVerdict, kept_verdicts
 from logtriage.report.document import Verdict
-from logtriage.rulebank.bank import pattern_of
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Rule
 
@@ -200,8 +199,7 @@ def _spoke(rule: Rule, state: str, verdict: Verdict, witness: Witness | None) ->
     lead = verdict.verdict.evidence[0] if verdict.verdict.evidence else None
     if lead is not None and lead.rule == rule.id:
         return True
-    text = witness.message if witness is not None else ""
-    return bool(text) and pattern_of(rule.pattern).search(text) is not None
+    return witness is not None and matches_line(rule, witness)
 
 
 def _proposal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +13,7 @@ from logtriage.memory.discretion import without_secrets
 from logtriage.memory.evidence import Witness
 from logtriage.memory.guards import claimed_by, known_already, objection, slug
 from logtriage.memory.ledger import Diagnosis
+from logtriage.memory.own_job import own_job
 from logtriage.memory.rule_folder import (
     ACTIVE,
     RETIRED,
@@ -25,12 +26,12 @@ from logtriage.memory.rule_folder import (
     rules_dir,
 )
 from logtriage.memory.verdicts import KeptVerdict
-from logtriage.memory.wording import Wording, patterns, vocabulary
-from logtriage.model import SourceRole
+from logtriage.memory.wording import Wording, bounded, patterns, vocabulary
+from logtriage.model import Level, Line, SourceRole
 from logtriage.report.document import Verdict
 from logtriage.rulebank.bank import Bank, load_bank, pattern_of
-from logtriage.rulebank.matcher import Matcher
-from logtriage.rulebank.rule import Example, Mitigation, Provenance, Role, Rule, Strength
+from logtriage.rulebank.matcher import Matcher, found_in
+from logtriage.rulebank.rule import Example, Mitigation, Provenance, Role, Rule, Strength, gravity
 
 # Judges a job again with these learned rules in force: what the candidate would make of its own job.
 Judge = Callable[[Sequence[str], Sequence[Path]], Verdict]
@@ -117,29 +118,39 @@ def _guarded(
     """The most general rule that passes all guards, or the reason why none does."""
     names = _names(kept.verdict)
     known = vocabulary(bank)
-    why = "it says nothing that a pattern could hold on to"
+    own = own_job(kept.paths, witness)
+    why, survived = "it says nothing that a pattern could hold on to", ""
     olds = near.rule.examples if near is not None else ()
     others = Bank(tuple(each for each in bank.rules if near is None or each.id != near.rule.id), {}, "")
     # A rule's example goes where the rule goes; where a secret stood, the pattern has a wildcard.
     for message in map(without_secrets, witness.messages[:3]):
         alike = (*witness.alike, *(example.line for example in olds))
-        for wording in patterns(message, names=names, alike=alike, known=known):
-            if near is not None and not _covers(wording, olds):
-                near, olds = None, ()
-                others = bank
-            rule = _rule(wording, message, kept.verdict, diagnosis, near)
-            if witness.role in _NO_LOGS:
-                rule = replace(rule, where=tuple(SourceRole))
-            found = objection(rule, wording, witness, others, healthy)
-            if found is None:
-                return rule, ""
-            why = found
-    return None, why
+        for general in patterns(message, names=names, alike=alike, known=known):
+            drafts = [general]
+            while drafts:
+                wording = drafts.pop(0)
+                rule = _rule(wording, message, kept.verdict, witness, diagnosis, near)
+                if near is not None and not all(found_in(each.line, rule) for each in olds):
+                    near, olds = None, ()
+                    others = bank
+                    rule = _rule(wording, message, kept.verdict, witness, diagnosis, near)
+                found = objection(rule, wording, witness, others, healthy)
+                if found is None:
+                    lived = own.survived(rule)
+                    if not lived:
+                        return rule, ""
+                    if wording is general:
+                        drafts += bounded(general, [line.message for line in lived], message, known)
+                    survived = _told(lived)
+                else:
+                    why = found
+    return None, survived or why
 
 
-def _covers(wording: Wording, olds: Sequence[Example]) -> bool:
-    pattern = pattern_of(wording.pattern)
-    return all(pattern.search(example.line) is not None for example in olds)
+def _told(lived: Sequence[Line]) -> str:
+    more = f" and {len(lived) - 1} more" if len(lived) > 1 else ""
+    place = f"{lived[0].file}:{lived[0].number}"
+    return f"it also matches what this job wrote while it was well ({place}{more}), in whatever wording"
 
 
 def _names(verdict: Verdict) -> tuple[str, ...]:
@@ -152,12 +163,12 @@ def _rule(
     wording: Wording,
     message: str,
     verdict: Verdict,
+    witness: Witness,
     diagnosis: Diagnosis,
     near: LearnedRule | None,
 ) -> Rule:
-    pattern = pattern_of(wording.pattern)
     line = message[:LONGEST_EXAMPLE]
-    found = pattern.search(line)
+    found = pattern_of(wording.pattern).search(line)
     captures = (
         tuple((name, value) for name, value in sorted(found.groupdict().items()) if value)
         if found is not None
@@ -189,7 +200,16 @@ def _rule(
         provenance=Provenance(
             verdict=verdict.id, by=diagnosis.author, at=diagnosis.at, evidence=f"{lead.file}:{lead.line}"
         ),
+        where=tuple(SourceRole) if witness.role in _NO_LOGS else (),
+        level=_least_level(witness.level, near),
+        ratio=wording.ratio,
     )
+
+
+def _least_level(level: Level | None, near: LearnedRule | None) -> Level | None:
+    if level is None or near is None:
+        return level
+    return min(level, near.rule.level, key=gravity) if near.rule.level is not None else None
 
 
 def _state(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logtriage.intake.lines import plain, segments
+from logtriage.memory.sightings import line_hits
 from logtriage.mining.summary import Summary
 from logtriage.rulebank.bank import Bank, BankFault, read_rule_file
 from logtriage.rulebank.matcher import Matcher
@@ -89,6 +89,10 @@ def rule_text(rule: Rule) -> bytes:
         "keywords": list(rule.keywords),
         "pattern": rule.pattern,
     }
+    if rule.level:
+        entry["level"] = rule.level.value
+    if rule.ratio:
+        entry["ratio"] = rule.ratio.value
     if rule.where:
         entry["where"] = [each.value for each in rule.where]
     if rule.explains:
@@ -121,6 +125,6 @@ def trial_sightings(data_dir: Path, summaries: Sequence[Summary]) -> dict[str, i
     seen: Counter[str] = Counter()
     for summary in summaries:
         for count in summary.keys.values():
-            for hit in matcher.match_segments(segments(plain(count.sample))):
+            for hit in line_hits(matcher, count.sample):
                 seen[hit.rule.id] += count.count
     return dict(sorted(seen.items()))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log1p
 from types import MappingProxyType
 
 from logtriage.memory.atoms import Atom, Kind, atoms_of
+from logtriage.memory.figures import beyond, ratio_of, with_figures
 from logtriage.memory.words import EMPTY, NOISE, UNSPACED
-from logtriage.rulebank.bank import Bank
+from logtriage.rulebank.bank import Bank, pattern_of
+from logtriage.rulebank.rule import Ratio
 
 LONGEST = 600  # characters of a line that are looked at
 MOST_CONTENT = 14  # words that carry meaning in one pattern; what comes after them varies
@@ -40,6 +43,8 @@ class Wording:
     title: str
     content: tuple[str, ...]  # the words that carry meaning, in lower case
     weights: tuple[tuple[str, float], ...]  # of all its words, each once
+    atoms: tuple[Atom, ...] = ()  # of which the pattern was made
+    ratio: Ratio | None = None  # how its groups `part` and `whole` stand to each other
 
     @property
     def fault(self) -> str | None:
@@ -60,7 +65,7 @@ def patterns(
     `names` are hosts, users and the like of this job; `alike` are further lines, of which those of the same
     kind show what varies; `known` counts the words of the trade (:func:`vocabulary`).
     """
-    atoms = atoms_of(text[:LONGEST], tuple(names), alike, known)
+    atoms = with_figures(atoms_of(text[:LONGEST], tuple(names), alike, known))
     seen: set[str] = set()
     for held in ((), (Kind.QUOTED,), (Kind.CODE,), (Kind.QUOTED, Kind.CODE), (Kind.NAMED,), tuple(Kind)[2:]):
         narrower = [replace(atom, kind=Kind.TEXT) if atom.kind in held else atom for atom in atoms]
@@ -70,6 +75,37 @@ def patterns(
             if wording is not None and wording.pattern not in seen:
                 seen.add(wording.pattern)
                 yield wording
+    # The whole line, with all that stands behind what says enough.
+    wording = _wording(atoms, known, text, is_whole=True)
+    if wording is not None and wording.pattern not in seen:
+        yield wording
+
+
+def bounded(
+    wording: Wording, others: Sequence[str], line: str, known: Mapping[str, int]
+) -> Iterator[Wording]:
+    """The same wording with a bound on one of its counts, beyond which none of the other lines lies."""
+    values = [at for at, atom in enumerate(wording.atoms) if atom.kind is not Kind.TEXT]
+    form = pattern_of(_pattern(wording.atoms, lambda atom: f"({atom.pattern})"))
+    found = [match.groups() for each in others if (match := form.search(each)) is not None]
+    for place, at in enumerate(values):
+        own, theirs = wording.atoms[at].text, [groups[place] for groups in found]
+        if not all(_COUNT.fullmatch(each or "") for each in (own, *theirs)):
+            continue
+        numbers = [int(each) for each in theirs]
+        if len(numbers) > FEW and all(one < next_ for one, next_ in pairwise(numbers)):
+            continue  # it only counts on
+        pattern = beyond(int(own), numbers)
+        if pattern is not None:
+            atom = replace(wording.atoms[at], pattern=pattern)
+            atoms = (*wording.atoms[:at], atom, *wording.atoms[at + 1 :])
+            narrower = _wording(atoms, known, line, is_whole=True)
+            if narrower is not None:
+                yield narrower
+
+
+_COUNT = re.compile(r"\d{1,9}")
+FEW = 2  # lines of which nothing tells whether they count something or each other
 
 
 def _without_class(atoms: list[Atom]) -> list[Atom]:
@@ -104,44 +140,65 @@ def _weights(atoms: Sequence[Atom], known: Mapping[str, int]) -> tuple[tuple[str
     return tuple(found.items())
 
 
-def _wording(atoms: Sequence[Atom], known: Mapping[str, int], line: str) -> Wording | None:
+def _wording(
+    atoms: Sequence[Atom], known: Mapping[str, int], line: str, *, is_whole: bool = False
+) -> Wording | None:
     """Pattern, keyword and title of atoms of which all but TEXT are left open."""
-    atoms = _trimmed(atoms)
+    atoms = _trimmed(atoms, is_whole=is_whole)
     content = _content(atoms)
     if not any(atom.kind is Kind.TEXT and re.search(r"[^\W\d_]{3}", atom.text) for atom in atoms):
         return None
-    pattern, title, used = "", "", set[str]()
+    used = set[str]()
+
+    def value(atom: Atom) -> str:
+        if atom.group and atom.group not in used:
+            used.add(atom.group)
+            return f"(?P<{atom.group}>{atom.pattern})"
+        return f"(?:{atom.pattern})"
+
+    pattern = _pattern(atoms, value)
+    title, titled = "", set[str]()
     for atom in atoms:
         if atom.kind is Kind.TEXT:
-            pattern += r"\s+" if atom.text.isspace() else re.escape(atom.text)
             title += " " if atom.text.isspace() else atom.text.replace("{", "(").replace("}", ")")
-        elif atom.group and atom.group not in used:
-            used.add(atom.group)
-            pattern += f"(?P<{atom.group}>{atom.pattern})"
-            title += "{" + atom.group + "}"
         else:
-            pattern += f"(?:{atom.pattern})"
-            title += "…"
-    if re.match(r"\w", atoms[0].text, re.ASCII) and atoms[0].kind is Kind.TEXT:
-        pattern = r"\b" + pattern
-    if re.search(r"\w$", atoms[-1].text, re.ASCII) and atoms[-1].kind is Kind.TEXT:
-        pattern += r"\b"
+            title += "{" + atom.group + "}" if atom.group and atom.group not in titled else "…"
+            titled.add(atom.group)
     keyword = _keyword(atoms, line)
-    return Wording(pattern, keyword, _short(title), content, _weights(atoms, known)) if keyword else None
+    if not keyword:
+        return None
+    weights = _weights(atoms, known)
+    return Wording(pattern, keyword, _short(title), content, weights, tuple(atoms), ratio_of(atoms))
 
 
-def _trimmed(atoms: Sequence[Atom]) -> list[Atom]:
-    """Without values and punctuation at either end, and without what follows once enough is said."""
+def _pattern(atoms: Sequence[Atom], value: Callable[[Atom], str]) -> str:
+    """The pattern of atoms; `value` gives that of each which is left open."""
+    pattern = "".join(
+        (r"\s+" if atom.text.isspace() else re.escape(atom.text)) if atom.kind is Kind.TEXT else value(atom)
+        for atom in atoms
+    )
+    first, last = atoms[0], atoms[-1]
+    begins = first.kind is Kind.TEXT and re.match(r"\w", first.text, re.ASCII)
+    ends = last.pattern.startswith("0*") or (
+        last.kind is Kind.TEXT and re.search(r"\w$", last.text, re.ASCII)
+    )
+    return (r"\b" if begins else "") + pattern + (r"\b" if ends else "")
+
+
+def _trimmed(atoms: Sequence[Atom], *, is_whole: bool) -> list[Atom]:
+    """Without values and punctuation at either end, and unless all of it is wanted without what follows
+    once enough is said.
+    """
     first = next((index for index, atom in enumerate(atoms) if _says_something(atom)), len(atoms))
     kept: list[Atom] = []
     count = 0
     for atom in atoms[first:]:
         if atom.kind is Kind.TEXT:
-            if count >= ENOUGH_CONTENT and _CLAUSE_END.match(atom.text):
+            if not is_whole and count >= ENOUGH_CONTENT and _CLAUSE_END.match(atom.text):
                 break
             count += len(_content([atom]))
         kept.append(atom)
-        if count >= MOST_CONTENT:
+        if not is_whole and count >= MOST_CONTENT:
             break
     while kept and not (_says_something(kept[-1]) or kept[-1].group or kept[-1].is_telling):
         kept.pop()

@@ -31,6 +31,15 @@ IDENTITIES = _words(
     """
 )
 
+# What a setting is, and no name: `lease=true` is not `lease=false`.
+STATES = _words(
+    """
+    true false yes no on off none null nil ok enabled disabled up down online offline lost dead alive
+    failed passed success succeeded done missing invalid valid expired revoked full empty stale degraded
+    healthy unhealthy ready
+    """
+)
+
 # Ends of names of data files; those of sources name the software and stay.
 FILE_ENDS = _words(
     """

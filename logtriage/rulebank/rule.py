@@ -67,7 +67,12 @@ class Provenance:
     evidence: str  # FILE:LINE
 
 
-_GRAVITY = tuple(Level)  # the gravest last
+def gravity(level: Level) -> int:
+    """A number that is larger the graver a level is."""
+    return _LEVELS.index(level)
+
+
+_LEVELS = tuple(Level)  # the gravest last
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class Rule:
 
     def admits(self, level: Level | None) -> bool:
         """Whether a line of this level (None: unknown) is as grave as the rule wants it."""
-        return self.level is None or level is None or _GRAVITY.index(level) >= _GRAVITY.index(self.level)
+        return self.level is None or level is None or gravity(level) >= gravity(self.level)
 
     def entitled(self, captures: dict[str, str]) -> str:
         """The title with `{name}` filled from the captures; names without a value are left out."""
