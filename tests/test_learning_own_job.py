@@ -166,13 +166,31 @@ def test_level_ratio_and_state_are_held(
         assert all(cited.rule != learned.rule.id for cited in rules.evidence)
 
 
-def test_a_hit_that_its_job_survived_is_no_failure(tmp_path: Path, data_dir: Path) -> None:
+@pytest.mark.parametrize("failure_type", ["numerics.nan", "scheduler.preempted", "data.corrupt"])
+def test_a_hit_that_its_job_survived_is_no_failure(failure_type: str, tmp_path: Path, data_dir: Path) -> None:
     words = "ERROR gradsieve: nan {} in tensor lattice, batch skipped"
-    taught(tmp_path / "a", [*steps(DAY, 4, 30), f"{DAY} 04:01:00,000 {words.format(7)}"], "numerics.nan")
+    end = f"{DAY} 04:01:00,000 {words.format(7)}"
+    job = taught(tmp_path / "a", [*steps(DAY, 4, 30), end], failure_type)
+    assert triage(job, offline=True).verdict.failure_type == failure_type
     course = [*steps(DAY, 4, 30), f"{DAY} 04:01:00,000 {words.format(5)}", *steps(DAY, 5, 40, first=31)]
     assert named(tmp_path / "b", course) == "none.running"
     done = f"{DAY} 05:10:00,000 INFO training finished"
     assert named(tmp_path / "c", [*course, done]) == "none.completed"
+    soon = [*steps(DAY, 4, 30), end, f"{DAY} 04:01:09,000 INFO training finished"]
+    assert named(tmp_path / "d", soon) == "none.completed"
+
+
+def test_what_its_own_job_outlived_is_a_failure_where_it_is_outlived_again(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    words = "WARNING gradsieve: tensor lattice left its basin at norm {}"
+    course = [*steps(DAY, 4, 30), f"{DAY} 04:00:31,000 {words}", *steps(DAY, 5, 40, first=31)]
+    job = written(tmp_path / "a", {"rank0.log": text(course).format(71)})
+    assert main(["triage", str(job), "--offline", "--json", "/dev/null", "--quiet"]) == 0
+    verdict = triage(job, offline=True).id
+    more = ("--type", "numerics.divergence", "--evidence", "rank0.log:31")
+    assert main(["correct", verdict, *more]) == 0
+    assert named(tmp_path / "b", text(course).format(9).splitlines()) == "numerics.divergence"
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,6 +13,7 @@ from logtriage.localize.finite_again import is_of_gradients, stepped_over, unfil
 from logtriage.localize.outcome import endings, taken_up
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
+from logtriage.localize.taught import is_taught_as_the_end, was_finished
 from logtriage.localize.tolerated import is_tolerated
 from logtriage.localize.topology import Topology
 from logtriage.localize.usual_course import UsualCourse
@@ -86,6 +87,7 @@ def survivors(
         replace(candidate, recovered=True)
         if _means_nothing(candidate, usual, unfilled)
         or _ended_nothing(candidate, progress, done)
+        or was_finished(candidate, done)
         or (candidate.line.file, candidate.line.number) in finite_again
         or _was_taken_up(candidate, progress)
         else _with_outcome(candidate, progress, afterwards)
@@ -319,9 +321,9 @@ def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None]
 
 def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> Candidate:
     """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
-    if candidate.recovered or (
-        candidate.failure_type.startswith(_OUTLIVES_PROGRESS) and candidate.failure_type != "scheduler.launch"
-    ):
+    kind = candidate.failure_type
+    outlives = kind.startswith(_OUTLIVES_PROGRESS) and kind != "scheduler.launch"
+    if candidate.recovered or (outlives and not is_taught_as_the_end(candidate)):
         return candidate
     if candidate.source_role not in _OF_RANKS:
         return candidate

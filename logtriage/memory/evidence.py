@@ -44,6 +44,7 @@ class Witness:
     alike: tuple[str, ...]
     is_clear: bool = True
     is_routine: bool = False
+    is_outlived: bool = False  # its writer went on as ever after it
     level: Level | None = None
     moved_from: int | None = None  # the line that was named, where another line of its traceback speaks
 
@@ -149,7 +150,8 @@ def _witness(
     alike = _nearest(messages[0] if messages else "", [each for each in reading.lines if each != line])
     numbers = frozenset(each.number for each in alike)
     lived: set[str] = set()
-    if not usual.went_on(line, numbers):
+    is_outlived = usual.went_on(line, numbers)
+    if not is_outlived:
         lived = {mask(each.message) for each in alike if usual.went_on(each, numbers)}
     # What calmer lines have in its place, and those that the job survived, tells them from this one.
     own = [each.message for each in alike if mask(each.message) not in lived and not _is_calmer(each, line)]
@@ -160,6 +162,7 @@ def _witness(
         alike=tuple(dict.fromkeys(own)),
         is_clear=is_clear,
         is_routine=_is_routine(line, reading),
+        is_outlived=is_outlived,
         level=line.level,
         moved_from=moved_from,
     )

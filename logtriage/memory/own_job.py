@@ -25,11 +25,13 @@ class OwnJob:
     def survived(self, rule: Rule) -> list[Line]:
         """The lines that the rule matches and after which their writers went on as ever.
 
-        None where that is so of the rule's own line: then the course of the job tells nothing.
+        None where that is so of the witness: then the course of the job tells nothing.
         """
         matcher = Matcher(Bank((rule,), {}, ""))
         keywords = [keyword.lower() for keyword in rule.keywords]
         found: list[Line] = []
+        if self.witness.is_outlived:
+            return []
         for reading, usual in self.files:
             lines = [
                 line
@@ -39,8 +41,6 @@ class OwnJob:
             ]
             numbers = frozenset(line.number for line in lines)
             went_on = [line for line in lines if usual.went_on(line, numbers)]
-            if any(self._is_own(line) for line in went_on):
-                return []
             said = {line.message for line in went_on}
             found += [line for line in lines if line.message in said and not self._is_own(line)]
         return found

@@ -203,6 +203,7 @@ def _rule(
         where=tuple(SourceRole) if witness.role in _NO_LOGS else (),
         level=_least_level(witness.level, near),
         ratio=wording.ratio,
+        outlived=witness.is_outlived or verdict.job.outcome == "completed",
     )
 
 

@@ -23,7 +23,7 @@ LONGEST_FILE = 16 << 20  # bytes of a rule file
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
     "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
-    "level", "ratio",
+    "level", "ratio", "outlived",
 }  # fmt: skip
 
 
@@ -240,6 +240,7 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
         line=line,
         level=_one_of(Level, entry["level"], "level") if entry.get("level") else None,
         ratio=ratio,
+        outlived=entry.get("outlived") is True,
     )
 
 

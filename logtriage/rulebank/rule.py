@@ -98,6 +98,7 @@ class Rule:
     line: int = 0
     level: Level | None = None  # the least: a line that is known to be calmer is no hit
     ratio: Ratio | None = None
+    outlived: bool = False  # of a learned one: the job that taught it went on after its line
 
     def admits(self, level: Level | None) -> bool:
         """Whether a line of this level (None: unknown) is as grave as the rule wants it."""
