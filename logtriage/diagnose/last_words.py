@@ -57,6 +57,19 @@ def last_errors(findings: Findings) -> tuple[Line, ...]:
     return tuple(sorted(found, key=lambda line: line.time or 0.0))
 
 
+# What a watcher says of who does not move.
+_OF_SILENCE = regex(
+    r"(?i)\b(?:hang(?:s|ing)?|hung|stuck|stall\w*|dead-?lock\w*|unresponsive|frozen|idle|silent|silence|watchdog"
+    r"|heart-?beats?|time[sd]?[ -]?out|timeout|inactiv\w+|not respond\w*|(?:no|without|lack of) \w* ?"
+    r"(?:progress|headway|steps?|activity|response|output|updates?))\b|超时|无响应|タイムアウト|応答なし"
+)
+
+
+def tells_of_silence(line: Line) -> bool:
+    """Whether an error is that nothing happens."""
+    return _OF_SILENCE.search(line.message[:1000]) is not None
+
+
 TWICE = 2
 
 

@@ -10,6 +10,7 @@ from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
+from logtriage.diagnose.warned import is_only_warned
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.findings import Findings
@@ -58,6 +59,8 @@ def _decided(findings: Findings) -> Decision:
         and root is not None
         and (not is_fatal(root) or _came_before(root, findings))
     )
+    if is_only_warned(findings) and (running := without_error(findings, None)) is not None:
+        return running
     if not sure:
         recorded = recorded_alone(findings, root)
         if recorded is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.last_words import last_errors
+from logtriage.diagnose.last_words import last_errors, tells_of_silence
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.divergence import Divergence, diverged
@@ -31,6 +31,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
     ):
         return None  # a launcher says that the job failed: whatever the steps look like, it is not well
     if outcome.kind == "hang" and not hints:
+        if any(not tells_of_silence(line) for line in last_errors(findings)):
+            return None  # whoever was silent spoke at last, of something else
         return _hang(findings, outcome)
     if slow is not None and (not hints or _is_reaction(root, slow)):
         return slow_job(findings, slow, ())
