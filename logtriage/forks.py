@@ -18,6 +18,8 @@ from typing import TypeVar
 
 Done = TypeVar("Done")
 
+PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing is left to take
+
 
 def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list[Done]:
     """`work(0)` to `work(number - 1)`, in order, done by so many processes: this one and forked copies.
@@ -48,7 +50,8 @@ def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list
             found[at] = work(at)
         for _, receiver in begun:
             with contextlib.suppress(EOFError, OSError):
-                found.update(receiver.recv())
+                if receiver.poll(PATIENCE_SECONDS):
+                    found.update(receiver.recv())
     finally:
         for copy, receiver in begun:
             receiver.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logtriage import pipeline
+from logtriage import forks, pipeline
 from logtriage.forks import shared_out
 from logtriage.localize import scene
 
@@ -52,6 +52,19 @@ def test_what_a_copy_that_was_killed_left_undone_is_done_here() -> None:
         return at * at
 
     assert shared_out(work, 30, 3) == [at * at for at in range(30)]
+
+
+def test_a_copy_that_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "PATIENCE_SECONDS", 0.2)
+    here = os.getpid()
+
+    def work(at: int) -> int:
+        if os.getpid() != here:
+            threading.Event().wait()
+        where(at)
+        return at
+
+    assert shared_out(work, 10, 2) == list(range(10))
 
 
 def test_what_cannot_be_sent_is_done_here() -> None:
