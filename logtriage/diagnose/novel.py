@@ -133,7 +133,7 @@ def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> 
         return decision
     never = f"that {novel.baseline} never had"
     chosen = tuple(Evidence(lines[0], f"a line of a kind {never}") for lines in kinds[:MOST_CITED])
-    told_of = {each.line for each in chosen}
+    cited = {each.line for each in chosen}
     if decision.failure_type == "hang.silent":
         known = {each.line for each in decision.evidence}
         said = [each for each in chosen if each.line not in known]
@@ -142,7 +142,7 @@ def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> 
         return replace(decision, evidence=evidence[: MOST_CITED + 1])
     return replace(
         decision,
-        evidence=(*chosen, *(each for each in decision.evidence if each.line not in told_of))[: MOST_CITED + 1],
+        evidence=(*chosen, *(each for each in decision.evidence if each.line not in cited))[: MOST_CITED + 1],
         culprits=_whose(findings, kinds[0]) if decision.culprits == Culprits() else decision.culprits,
         decided_by="localisation",
         why=f"no line states a cause that can be trusted, but some are of kinds {never}",
