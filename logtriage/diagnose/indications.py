@@ -34,6 +34,10 @@ _GOES_ON = regex(
     r"|^Last error:|^nccl(?:Remote|System|Internal|UnhandledCuda)Error|^Original Traceback"
     r"|NET/IB ?: Got completion|^\s*NVRM: |ProcessGroup\w+\.cpp:\d+\]"
 )
+# What a launcher puts before the lines of each writer, and nothing behind it.
+_LABEL_ALONE = regex(
+    r"\s*(?:(?:[\w./:-]{1,80} ){1,3}[\[(<]|[\[(<](?=[A-Za-z]))[\w ./:=,-]{0,100}\d[\])>:|]+\s*$"
+)
 _RULE = regex(r"^[=\-*]{20,}\s*$")
 _FAILED = regex(r"\bFAILED\b")
 MOST_TABLE = 2_000  # lines of a launcher's table of failures
@@ -53,7 +57,7 @@ def indications(
     def add(lines: Iterable[Line], role: str, failure_type: str) -> None:
         for line in lines:
             place = line.file, line.number
-            if place not in found and line.text.strip():
+            if place not in found and line.message.strip() and _LABEL_ALONE.match(line.text[:200]) is None:
                 found[place] = Indication(
                     file=line.file,
                     line=line.number,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ EVENTS = 3  # a file with so many of kubectl's events is a namespace's
 # Operators name the pods of a job alike: NAME-worker-3, NAME-master-0, NAME-launcher-x7k2p.
 _MEMBER = regex(r"^(?P<job>.+?)-(?:worker|master|launcher|chief|ps|head|replica|trainer|node)-[a-z0-9-]+$")
 _NUMBERED = regex(r"^(?P<job>.+?)-\d{1,5}(?:-[a-z0-9]{5})?$")
+_DRAWN_END = regex(r"-[a-z0-9]{5}$")  # by Kubernetes
 MANY_JOBS = 3  # a log that names so many is a controller's, not one job's record
 
 
@@ -78,8 +80,11 @@ def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> tuple[froze
             named.update(_POD.findall(line.text[:2000]))
             if (told := ASSIGNED.search(line.text[:2000])) is not None:
                 placed.setdefault(told["pod"], set()).add(told["node"])
-    own = {word for word in words if word in named or (named and _MEMBER.match(word))} | (told_of & named)
-    families = frozenset(map(_family, own))
+    based = named | {_DRAWN_END.sub("", pod) for pod in named}
+    own = {word for word in words if word in based or (named and _MEMBER.match(word))} | (told_of & named)
+    # A namespace may have no word on the job's pods, which its own record counts.
+    counted = Counter(_family(pod) for pod in told_of) if named and not own else Counter[str]()
+    families = frozenset((*map(_family, own), *(row for row, pods in counted.items() if pods > 1)))
     members = own | {pod for pod in named if _family(pod) in families}
     if not members <= placed.keys():
         return families, frozenset()

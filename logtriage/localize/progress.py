@@ -200,12 +200,13 @@ def gather(scene: Scene) -> Progress:
             continue
         key = (sign.line.file, sign.rank)
         points = by_writer.setdefault(key, [])
-        point = StepPoint(step, _number(sign.hit.capture("total")), sign.line, sign.text)
-        if (sign.line.file, sign.line.number) in seen and points and points[-1].line == sign.line:
-            if "\r" in sign.line.text or step > points[-1].step:
+        line = _dated(sign.line, scene)
+        point = StepPoint(step, _number(sign.hit.capture("total")), line, sign.text)
+        if (line.file, line.number) in seen and points and points[-1].line == line:
+            if "\r" in line.text or step > points[-1].step:
                 points[-1] = point
             continue
-        seen.add((sign.line.file, sign.line.number))
+        seen.add((line.file, line.number))
         points.append(point)
     return Progress(
         traces=tuple(
@@ -219,6 +220,19 @@ def gather(scene: Scene) -> Progress:
             for key, points in by_writer.items()
         },
     )
+
+
+DATED_LINES = 40
+
+
+def _dated(line: Line, scene: Scene) -> Line:
+    """A line that bears no time with that of the lines just above it, which others wrote into the file."""
+    if line.time is not None:
+        return line
+    lines = scene.lines(line.file)
+    at = bisect.bisect_left(lines, line.number, key=lambda each: each.number)
+    above = (each.time for each in reversed(lines[max(0, at - DATED_LINES) : at]))
+    return replace(line, time=next((time for time in above if time is not None), None))
 
 
 def _saved(signs: Iterable[Sign]) -> tuple[Sign, ...]:
@@ -269,11 +283,20 @@ def median(values: Sequence[float]) -> float:
 def usual_interval(traces: Sequence[Trace]) -> float:
     """The median time between steps in seconds; 0 where the steps' times are not their own."""
     # Ranks that report together share their times; steps of one rank do only if they are not its own.
-    stamps = sum(len({point.line.time for point in trace.points}) for trace in traces)
-    if stamps * 4 < sum(len(trace.points) for trace in traces):
+    # Of ranks that write into one file without a name the first to report a step tells when it was made.
+    firsts = [
+        [
+            point
+            for before, point in pairwise((None, *trace.points))
+            if before is None or point.step != before.step
+        ]
+        for trace in traces
+    ]
+    stamps = sum(len({point.line.time for point in points}) for points in firsts)
+    if stamps * 4 < sum(map(len, firsts)):
         return 0.0
     gaps: list[float] = []
-    for trace in traces:
-        times = [point.line.time for point in trace.points if point.line.time is not None]
+    for points in firsts:
+        times = [point.line.time for point in points if point.line.time is not None]
         gaps += [later - earlier for earlier, later in pairwise(times) if later > earlier]
     return median(gaps) if gaps else 0.0

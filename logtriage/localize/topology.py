@@ -14,7 +14,7 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
-from logtriage.localize.processes import communicating_processes, node_processes
+from logtriage.localize.processes import OF_NCCL, communicating_processes, node_processes
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import (
     USUAL_RANKS,
@@ -26,7 +26,7 @@ from logtriage.localize.rosters import (
 )
 from logtriage.localize.scene import Scene
 from logtriage.localize.shard_files import shard_hosts
-from logtriage.localize.writer_labels import HostLabels, host_labels, said_ranks, writer_label
+from logtriage.localize.writer_labels import LABEL_WIDTH, HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
 
@@ -89,7 +89,9 @@ class Topology:
             return rank
         if named is not None and named == self.number_of_file.get(line.file):
             named = None
-        if line.file in self.label_of_file and (label := self.label_of_file[line.file].match(line.text[:80])):
+        if line.file in self.label_of_file and (
+            label := self.label_of_file[line.file].match(line.text[:LABEL_WIDTH])
+        ):
             return int(label[1])
         if named is None and line.pid is not None:
             return self.rank_of_process.get((line.host, line.pid))
@@ -142,12 +144,12 @@ class Topology:
 
 def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     """Join what sources, lines and exits say; where they conflict, the majority wins."""
-    told = (sign.hit.capture("world_size") for sign in scene.context)
-    world = max((int(size) for size in told if size and size.isdigit()), default=None)
+    sizes = (sign.hit.capture("world_size") for sign in scene.context)
+    world = max((int(size) for size in sizes if size and size.isdigit()), default=None)
     labels = {
-        reading.source.file: label
+        reading.source.file: form
         for reading in scene.readings
-        if reading.source.role is SourceRole.MERGED and (label := writer_label(reading.lines)) is not None
+        if reading.source.role is SourceRole.MERGED and (form := writer_label(reading.lines)) is not None
     }
     by_label = {
         each.source.file: host_labels(each.lines, world)
@@ -210,8 +212,13 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 rank = None
             if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
                 rank = int(tag[1])
-            if rank is None and source.file in labels and (tag := labels[source.file].match(line.text[:80])):
-                ranks.add(int(tag[1]))
+            label = labels.get(source.file) if rank is None else None
+            if label is not None and (tag := label.match(line.text[:LABEL_WIDTH])) is not None:
+                ranks.add(told_rank := int(tag[1]))
+                if " NCCL " in line.text[:300] and (told := OF_NCCL.search(line.text[:300])) is not None:
+                    votes[told_rank][told["host"]] += 2
+                elif source.host and not votes[told_rank]:
+                    votes[told_rank][source.host] += 1
             if rank is None and (rank := by_label[source.file].rank(line)) is None:
                 continue
             ranks.add(rank)
@@ -321,8 +328,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             if each.source.file not in host_of_file
         },
         number_of_file=belied,
-        rank_of_pod=as_said(by_pod, host_of_rank)
-        | replica_ranks(scene, ranks),
+        rank_of_pod=as_said(by_pod, host_of_rank) | replica_ranks(scene, ranks),
         rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,

@@ -13,6 +13,11 @@ from logtriage.model import Line
 from logtriage.regex import regex
 
 _WORDS = regex(r"\[(?:w|worker|proc|process|task|rank|node|host)[-_ ]?:?(\d{1,5})\]")
+# Behind the label of a pod and its container, or a time, where that is no name of one process.
+_WORDS_BEHIND = regex(
+    r"(?:[\[(<]?[\w./:,-]{1,80}[\])>]? ){1,3}[\[(](?:[A-Za-z]\w{0,30} )?(?:pid=\d{1,8},? ?)?"
+    r"(?:global[_ ]?)?[Rr]ank[-_ =]?:?(\d{1,6})[\])]"
+)
 # A number here may count anything; only what alternates between 0 and n - 1 counts writers.
 _NUMBERED = (
     regex(r"\[(?:[A-Za-z]{1,3}|gpu|GPU|cuda|npu|NPU|xpu|device|core|actor|replica)[-_: ]?(\d{1,5})\]"),
@@ -23,6 +28,7 @@ _NUMBERED = (
 )
 _MACHINES = regex(r"(?i)\[?(?:node|host|machine|server|rack)")
 SAMPLE = 2_000  # lines
+LABEL_WIDTH = 160
 
 
 def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
@@ -30,10 +36,11 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
 
     A label repeats and alternates; an enumeration counts each number once, an epoch goes up.
     """
-    texts = [line.text[:80] for line in lines[:SAMPLE]]
-    found = [label[1] for text in texts if (label := _WORDS.match(text)) is not None]
-    if len(set(found)) > 1 and len(found) * 3 >= len(texts):
-        return _WORDS
+    texts = [line.text[:LABEL_WIDTH] for line in lines[:SAMPLE]]
+    for form in (_WORDS, _WORDS_BEHIND):
+        found = [label[1] for text in texts if (label := form.match(text)) is not None]
+        if len(set(found)) > 1 and len(found) * 3 >= len(texts):
+            return form
     if any(line.rank is not None for line in lines[:SAMPLE]):
         return None  # the lines name their ranks themselves
     for pattern in _NUMBERED:
