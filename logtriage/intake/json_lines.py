@@ -26,8 +26,8 @@ _LEVELS = (
 _RANKS = ("rank", "global_rank", "process_index", "RANK", "Rank", "global_rank_id", "worker_rank", "rank_id")
 _LOCALS = ("local_rank", "LOCAL_RANK", "local_process_index")
 _HOSTS = (
-    "hostname", "host", "node", "_HOSTNAME", "node_name", "nodename", "host_name", "HOSTNAME", "pod",
-    "pod_name", "podName",
+    "hostname", "host", "node", "_HOSTNAME", "node_name", "nodename", "host_name", "HOSTNAME",
+    "compute.googleapis.com/resource_name", "pod", "pod_name", "podName",
 )  # fmt: skip
 _PIDS = ("pid", "_PID", "process_id")
 _NESTED = (

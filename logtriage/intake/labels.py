@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from logtriage.intake.levels import SYSLOG_LEVELS, level_named
+from logtriage.intake.names import OTHER_WORD
 from logtriage.intake.times import Stamp
 from logtriage.model import Level
 from logtriage.regex import regex
@@ -65,16 +66,22 @@ _TORCHX = regex(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) (?:\[(\d{1,4})\]:|(?=\[[a-z_]{1
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
 # `[trainer-0-2] [rank10]: `: whatever gathered the output of several machines names the one it is from.
 _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+# `[cn-3:r7] `, `[cn-3 rank 7] `: a label that says both, though few of a file's lines may have one.
+_HOST_AND_RANK = regex(
+    r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})(?: ?[:|,/@] ?| )[Rr](?:ank)?[ _=:-]?(\d{1,6})\]:? ?"
+)
 _RANK_LABEL = regex(r"(?i)(?:rank|r|gpu|proc|process)[-_]?\d+$")
 # What a process numbers itself with, behind the launcher's label that names the process.
 _OWN_LABEL = regex(r"\[([A-Za-z]{1,10})[-_ :=]?(\d{1,6})\] ?")
 # `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
 _BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
+# `docker service logs`: service, slot (or node's id) and task, the node: `train.3.k2m1vq8d0x@cn-3    | `.
+_SWARM = regex(r"[\w.-]{1,100}\.\w{1,30}\.[a-z0-9]{8,25}@([A-Za-z][\w.-]{0,100}) {1,40}\|(?: |$)")
 _BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
 _NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
 _WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
-_RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)[^()]{0,40}\) ?")
+_RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)(?:, ?ip=([\w.:-]{1,60}))?[^()]{0,40}\) ?")
 _RANK_PAREN = regex(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
 _SRUN = regex(r" {0,5}(\d{1,6}):(?: |$)")
 NCCL = regex(r"([\w.-]{1,100}):(\d{1,10}):(\d{1,10}) (?:\[\d{1,4}\] )?(?=(?:\S{1,60} )?(?:\S{1,60} )?NCCL )")
@@ -110,6 +117,7 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 head.host = match[1] or match[3] or head.host
                 end = match.end()
             elif match := _RAY_NODE.match(text, position):
+                head.host = match[1] or head.host
                 end = match.end()
         elif first == "a" and position == 0 and (match := _ALGO.match(text)):
             head.host = match[2]
@@ -134,6 +142,9 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
                 end = match.end()
             elif position == 0 and "|" in text[:90] and (match := _BARRED.match(text)):
                 head.host = None if _NO_PLACE.match(match[1]) else match[1]
+                end = match.end()
+            elif position == 0 and "@" in text[:160] and (match := _SWARM.match(text)):
+                head.host = match[1]
                 end = match.end()
             elif position == 0 and columns.bar_labels and (match := _BAR.match(text)) is not None:
                 if match[1] in columns.bar_labels:
@@ -180,6 +191,9 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             is_host = not match[1].startswith("container_") and not _RANK_LABEL.match(match[1])
             head.host = match[1] if is_host else head.host
             return match.end()
+        if (match := _HOST_AND_RANK.match(text, position)) and not _counts_other(match[1]):
+            head.host, head.rank = match[1], int(match[2])
+            return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])
             head.styles += ("tee",)
@@ -206,6 +220,11 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         head.styles += ("tee number",)
         return match.end()
     return 0
+
+
+def _counts_other(name: str) -> bool:
+    """Whether a name with a number counts something else than machines: `gpu-0`, `epoch3`, `run-12`."""
+    return bool(_NO_PLACE.match(name) or OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", name)))
 
 
 # What docker compose says of its containers as they begin and end.

@@ -75,7 +75,8 @@ class LineReader:
                 until, record = printed[index]
                 writer = self._written(record)
             if index < until:
-                message = writer.message if message_of(line.text) is not None else ""
+                is_own = index in printed and until == index + 1  # a record of one line
+                message = writer.message if is_own or message_of(line.text) is not None else ""
                 line = replace(
                     writer, number=line.number, offset=line.offset, text=line.text, message=message
                 )

@@ -121,7 +121,11 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
                 head.uptime = float(kernel[1])
             return kernel.end()
         if program := _PROGRAM_PID.match(text, end):
-            head.pid = int(program[1])
+            head.pid, end = int(program[1]), program.end()
+            # What a service wrote has its own prefixes behind the journal's.
+            if text[end : end + 1] in ("[", "(") and "ank" in text[end : end + 40]:
+                _adopt(head, read_head(text[end:], columns, year))
+                return len(text)
         return end
     if match := _RAY_END.match(text, end):
         head.level, head.pid = LETTERS[match[1]], int(match[2])

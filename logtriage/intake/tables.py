@@ -123,7 +123,7 @@ def _all_settings(lines: list[str], kinds: Sequence[re.Pattern[str]]) -> bool:
 # Values are strings or objects: the vocabulary of a tokenizer has such keys with numbers.
 _SPOKEN_KEY = regex(
     r'"(?:message|msg|log|text|exception|exc_info|traceback|py_callstack|stack_?trace|severity|level(?:name)?'
-    r'|event|error)"\s*:\s*["{]'
+    r'|event|error|textPayload)"\s*:\s*["{]|"resultType"\s*:\s*"streams"'  # or Loki's answer
 )
 
 

@@ -112,14 +112,56 @@ def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict
                 numbers[int(counted[2])].add(counted[1])
             elif line.host is not None and "ank" in text and (own := _SAYS_NUMBER.search(text)) is not None:
                 numbers[int(own[1])].add(line.host)
+    rows = {host: int(found[1]) for host in of_files - said if (found := _NAMED_BY_NUMBER.match(host))}
+    listed = _listed_by_number(scene)
+    if listed.keys() >= set(rows.values()):  # else one of both may count from 1
+        numbers = numbers or listed
     known = {number: next(iter(hosts)) for number, hosts in numbers.items() if len(hosts) == 1}
     if len(known) < max(2, len(numbers)) or len(set(known.values())) < len(known):
         return {}
-    rows = {host: int(found[1]) for host in of_files - said if (found := _NAMED_BY_NUMBER.match(host))}
     if len(set(rows.values())) < len(rows) or set(known.values()) & set(rows):
         return {}
     return {host: known[number] for host, number in rows.items() if number in known}
 
+
+# Of a description of a job, in JSON or YAML: the number of a node, and beside it what it is called.
+_INDEX = regex(
+    r"(?i)^\s*(?:- )?\"?(?:node|machine|host|instance)[-_ ]?(?:index|rank|number)\"?\s*:\s*(\d{1,5}),?\s*$"
+)
+_ITS_NAME = regex(
+    r"(?i)^\s*(?:- )?\"?(?:host(?:[-_ ]?name)?|node(?:[-_ ]?name)?"
+    r"|private[-_]?(?:dns[-_]?name|ip(?:[-_]?address)?))"
+    rf"\"?\s*:\s*\"?({HOST_WORD})\"?,?\s*$"
+)
+# `node 2: cn-7`, a row of a list
+_NUMBERED_ROW = regex(rf"(?i)^\W{{0,4}}(?:node|machine|host)[ #-]?(\d{{1,5}}) ?(?:=|:|->) ?({HOST_WORD})\s*$")
+
+
+def _listed_by_number(scene: Scene) -> dict[int, set[str]]:
+    """Hosts by their number in the job, where what stands beside its logs lists both."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for reading in scene.readings:
+        if reading.source.role in JOB_ROLES and len(reading.lines) > MOST_LISTED:
+            continue
+        index = name = None
+        for line in reading.lines[:MOST_LISTED]:
+            text = line.text[:300]
+            if (row := _NUMBERED_ROW.match(text)) is not None:
+                found[int(row[1])].add(row[2])
+                continue
+            if text.lstrip()[:2] == "- " or text.strip(" ,[]") in ("{", "}", "},{"):
+                index = name = None
+            if (number := _INDEX.match(text)) is not None:
+                index = int(number[1])
+            elif (called := _ITS_NAME.match(text)) is not None:
+                name = called[1]
+            if index is not None and name is not None:
+                found[index].add(name)
+                index = name = None
+    return found
+
+
+MOST_LISTED = 4_096  # lines of a file that may be such a list
 
 # Who gathered the logs counted them so; and TorchX its replicas, `trainer/1`.
 _NUMBERED_NODE = regex(r"(?i)(?:node|host|machine)[-_]?\d{1,5}$|[a-z][\w.-]*/\d{1,5}$")

@@ -17,6 +17,9 @@ _INTRODUCED = regex(
     r"|Exception in device=\w+:(?P<device>\d{1,5}): "
 )
 _RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
+# Below Ray's own exception stands which node ran short; seldom it is that of the driver that repeats it.
+_NODE_THAT_RAN_LOW = regex(r"\bon the node \(IP: (?P<host>[\w.:-]{1,60}), ID: ")
+_RAN_LOW = "due to the node running low"
 INTRODUCED_LINES = 4  # so near, lines that are no traceback belong to it as well
 
 
@@ -34,6 +37,7 @@ def introduced_ranks(
     """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
     ranks: dict[int, Introduction] = {}
     current: Introduction | None = None
+    above: Line | None = None
     for line in reading.lines:
         text = line.text[:400]
         may = "terminated with" in text or "world_rank=" in text or "in device=" in text
@@ -47,10 +51,16 @@ def introduced_ranks(
             number = int(found["rank"] or found["world"] or found["device"])
             rank = _spawned(number, line, topology, exits) if found["rank"] else number
             current = Introduction(rank, line.number)
+        elif " node (IP: " in text and (node := _NODE_THAT_RAN_LOW.search(text)) is not None:
+            told = Introduction(None, line.number, node["host"])
+            ranks[line.number] = told
+            if above is not None and _RAN_LOW in above.text[:400]:
+                ranks[above.number] = told
         elif current is not None and line.number - current.number < 200:
             ranks[line.number] = current
             if text.startswith("  ") and line.number == current.number + 1:  # frames: the end is near
                 current = current._replace(number=line.number)
+        above = line
     return ranks
 
 

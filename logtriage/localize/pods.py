@@ -23,6 +23,11 @@ _NODE_COLUMN = regex(r"\bNODE(?= |$)")
 
 # `pod/trainer-3 node=gpu-7 phase=Running`
 _PLACED = regex(r"\bpod[/=](?P<pod>[\w.-]{2,253})[ ,](?:\w+=\S{1,80} ){0,4}node=(?P<node>[\w.-]{2,253})")
+# `Pod trainer-3 (node: gpu-7) failed`, `pod trainer-3 on node gpu-7 was evicted`
+_IN_WORDS = regex(
+    r"\b[Pp]od[ /]\"?(?:[\w-]{1,63}/)?(?P<pod>[a-z0-9][\w.-]{1,253})\"?,? "
+    r"(?:\((?:on )?node[:= ] ?|(?:is |was |running |scheduled )?on node )\"?(?P<node>[a-z0-9][\w.-]{0,252}\w)"
+)
 
 
 # Of a file: numbers of lines, going up, and the name that holds from there on.
@@ -103,7 +108,10 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
     for reading in readings:
         if reading.source.role is not SourceRole.WORKER:  # a controller's log
             for line in reading.lines:
-                if "node=" in line.text and (found := _PLACED.search(line.text[:2000])):
+                text = line.text[:2000]
+                if ("node=" in text and (found := _PLACED.search(text))) or (
+                    "node" in text and "od" in text and (found := _IN_WORDS.search(text))
+                ):
                     nodes.setdefault(found["pod"], found["node"])
         if reading.source.role is not SourceRole.KUBERNETES:
             continue

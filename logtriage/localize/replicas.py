@@ -8,7 +8,7 @@ from collections.abc import Collection
 from logtriage.localize.scene import Scene
 from logtriage.regex import regex
 
-_POD_NUMBER = regex(r"^(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
+_POD_NUMBER = regex(r"^(?!ip-\d)(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
 
 
 def pod_ranks(hosts: set[str], host_of_rank: dict[int, str], masters: set[str]) -> dict[str, int]:

@@ -39,7 +39,7 @@ _RANK = (
     r"(?:(?:(?:global|world)[-_ ])?[Rr]ank|RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)[ =:]{0,6}"
     r"(?P<rank>\d{1,6})\b"
 )
-_PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?)|SLURMD_NODENAME)"
+_PLACE = r"(?:on|@|(?i:host(?:name)?|node(?:[-_ ]?name)?|on agent)|SLURMD_NODENAME)"
 _INTRODUCED = (
     # `cn-3 rank 17: …`, `[cn-3] rank=17`, `cn-3 cuda:1 rank=17`
     # `=== cn-3 local_rank 1 (rank 17) pid 77 ===`
@@ -141,10 +141,35 @@ def expanded(nodelist: str) -> tuple[str, ...]:
 _MAP_ENTRY = regex(r"'([\w.-]{1,100})': \[([\d, ]+)\]")
 
 
+# Open MPI's `--display map`: a node, and below it the processes that run there.
+_MAP_NODE = regex(r"^\s*Data for node: (?:Name: )?(?P<host>[\w.-]{1,100})\s")
+_MAP_RANK = regex(r"^\s*Process (?:OMPI )?jobid: \S{1,40} App: \d{1,3} Process rank: (?P<rank>\d{1,6})\b")
+# Intel MPI's start-up: `[0] MPI startup(): 5   24421   cn-3   {0,1,2}` below the names of the columns.
+_PINNED = regex(
+    r"^\[\d{1,6}\] MPI startup\(\): (?P<rank>\d{1,6}) {1,12}\d{1,9} {1,12}(?P<host>[A-Za-z][\w.-]{1,100}) "
+)
+
+
+def _job_maps(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
+    """Ranks and hosts of what MPI's launchers print of where they start processes."""
+    host: str | None = None
+    for line in lines:
+        text = line.text[:400]
+        if "Data for node: " in text and (node := _MAP_NODE.match(text)) is not None:
+            host = node["host"]
+        elif host is not None and "Process rank: " in text and (process := _MAP_RANK.match(text)) is not None:
+            yield int(process["rank"]), host
+        elif "MPI startup(): " in text and (row := _PINNED.match(text)) is not None:
+            yield int(row["rank"]), row["host"]
+
+
 def mapped_hosts(scene: Scene) -> dict[int, str]:
-    """Rank to host from `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`."""
+    """Rank to host from the maps of MPI's launchers, and from DeepSpeed's
+    `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`.
+    """
     found: dict[int, str] = {}
     for reading in scene.readings:
+        found |= dict(_job_maps(reading.lines))
         for line in reading.lines:
             if (at := line.text.find("global_rank_mapping=")) >= 0:
                 for host, ranks in _MAP_ENTRY.findall(line.text[at : at + 65_536]):
