@@ -161,7 +161,8 @@ def _examined(
     bank = load_bank(rules)
     matcher = Matcher(bank)
     clock.lap("rules")
-    inventory = discover(paths)
+    processes = workers or os.cpu_count() or 1
+    inventory = discover(paths, processes=processes)
     clock.lap("intake")
     passed = survey(
         inventory.root,
@@ -180,7 +181,7 @@ def _examined(
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
-    findings = localise(inventory, passed, bank, matcher, deposits, workers)
+    findings = localise(inventory, passed, bank, matcher, deposits, processes)
     clock.lap("localisation")
     decision = decide(findings)
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
@@ -280,9 +281,9 @@ def localise(
     bank: Bank,
     matcher: Matcher,
     deposits: Deposits | None = None,
-    workers: int | None = 1,
+    processes: int = 1,
 ) -> Findings:
-    """Close reading, by so many processes (None: one a core), and localisation of what the pass found."""
+    """Close reading, by so many processes, and localisation of what the pass found."""
     by_id = {rule.id: rule for rule in bank.rules}
     odd = odd_captures(passed.summaries)
     extents = [
@@ -291,7 +292,6 @@ def localise(
             passed.summaries, shares(passed.summaries, by_id), passed.kept, strict=True
         )
     ]
-    processes = workers or os.cpu_count() or 1
     choices = chosen(inventory.root, inventory.sources, extents, processes=processes)
     findings = find(read_scene(choices, matcher, processes), bank, deposits)
     return with_companions(findings, inventory.root, inventory.sources, extents)
@@ -322,9 +322,10 @@ class _Earlier:
 def _earlier(
     folder: str | Path, bank: Bank, matcher: Matcher, workers: int | None, rules: Sequence[Path]
 ) -> _Earlier:
-    inventory = discover(folder)
-    passed = survey(inventory.root, inventory.sources, matcher, workers=workers, rules=rules)
-    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed), workers)
+    processes = workers or os.cpu_count() or 1
+    inventory = discover(folder, processes=processes)
+    passed = survey(inventory.root, inventory.sources, matcher, workers=processes, rules=rules)
+    findings = localise(inventory, passed, bank, matcher, _deposits(inventory, passed), processes)
     return _Earlier(
         folder=str(folder),
         catalogue=catalogue(inventory.sources, passed.summaries),

@@ -13,6 +13,7 @@ import pytest
 
 from logtriage import forks, pipeline
 from logtriage.forks import shared_out
+from logtriage.intake.folder import discover
 from logtriage.localize import scene
 
 
@@ -102,3 +103,13 @@ def test_a_verdict_is_the_same_whoever_read_the_lines(folder: Path, monkeypatch:
     monkeypatch.setattr(scene, "SHARED_BYTES", 0)
     together = pipeline.triage(folder, offline=True, workers=3)
     assert together.model_dump(exclude={"timing"}) == alone.model_dump(exclude={"timing"})
+
+
+def test_many_files_are_found_alike_by_one_process_and_by_several(tmp_path: Path) -> None:
+    for rank in range(150):
+        log = tmp_path / f"node{rank // 8}" / f"rank{rank}.log"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text(f"2026-01-05 10:00:00 [rank{rank}] step 1 loss 2.5\n" * 20)
+    (tmp_path / "core.bin").write_bytes(bytes(range(256)) * 64)
+    (tmp_path / "broken.log.gz").write_bytes(b"\x1f\x8b\x08\x00torn")
+    assert discover(tmp_path, processes=3) == discover(tmp_path)

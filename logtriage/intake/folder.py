@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from logtriage.forks import shared_out
 from logtriage.intake.archives import (
     Archive,
     archive_kind,
@@ -43,7 +44,7 @@ _TAIL = 16 << 10
 _THREADS = 4
 # The product's own documents, which people leave beside the logs: `--json` and `--html`.
 _OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" content="logtriage">')
-_BATCH = 64
+_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,10 @@ class _Findings:
         self.others += more.others
 
 
-def discover(paths: str | Path | Sequence[str | Path]) -> Inventory:
+def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) -> Inventory:
     """All logs at PATH: a folder, a file, several, a glob, `-` (standard input), or an fsspec address.
 
-    Raises NothingReadable if there is none.
+    Many files are looked at by so many processes. Raises NothingReadable if there is no log.
     """
     asked = [str(one) for one in ([paths] if isinstance(paths, str | Path) else paths)]
     found = _Findings([], [])
@@ -98,8 +99,14 @@ def discover(paths: str | Path | Sequence[str | Path]) -> Inventory:
     # Batches: handing each file over by itself costs more than sniffing it.
     names = list(files)
     batches = [names[at : at + _BATCH] for at in range(0, len(names), _BATCH)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for one in pool.map(lambda batch: _examined(batch, files), batches):
+    shares = [batches[at : at + _THREADS] for at in range(0, len(batches), _THREADS)]
+
+    def examined(at: int) -> list[_Findings]:
+        with ThreadPoolExecutor(_THREADS) as pool:  # while one waits for a file, another one's is looked at
+            return list(pool.map(lambda batch: _examined(batch, files), shares[at]))
+
+    for share in shared_out(examined, len(shares), processes):
+        for one in share:
             found.add(one)
     if not found.texts and not found.dumps:
         raise NothingReadable(_complaint(asked, found))
