@@ -51,6 +51,16 @@ HANGING: dict[str, dict[str, str]] = {
         "out.log": RUN,
         "ps.txt": "    PID     ELAPSED STAT CMD\n   4111    07:10:12 Rl   python train.py\n",
     },
+    "a watcher that counts hours": {
+        "out.log": RUN,
+        "watch.txt": "".join(
+            f"== {n + 9:02d}:00 == log unchanged for {n}h; 4 procs alive, util 100 %\n" for n in range(1, 6)
+        ),
+    },
+    "a watcher that counts minutes": {
+        "out.log": RUN,
+        "watch.txt": "out.log: no new output for 250 minutes, job is running\n",
+    },
     "polled GPUs": {"out.log": RUN, "gpu_poll.csv": polled(100)},
     "polled GPUs without a heading": {
         "out.log": RUN, "smi.csv": "\n".join(polled(99).splitlines()[1:]) + "\n"
@@ -79,6 +89,12 @@ RUNNING: dict[str, dict[str, str]] = {
     },
     "squeue while it steps": {
         "out.log": RUN, "squeue.txt": "  JOBID NAME USER ST TIME NODES\n   91 sft ann R 14:31 2\n",
+    },
+    "a watcher that is not worried yet": {
+        "out.log": RUN, "watch.txt": "08:10 log unchanged for 40 s; 4 procs alive, util 100 %\n",
+    },
+    "a watcher that looks at another thing": {
+        "out.log": RUN, "watch.txt": "disk usage unchanged for 9h\n",
     },
     "GPUs that rest": {"out.log": RUN, "gpu_poll.csv": polled(0)},
     "GPUs polled beside the steps": {"out.log": RUN, "gpu_poll.csv": polled(98, "2026/01/31 08", rows=3)},

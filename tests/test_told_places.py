@@ -228,3 +228,36 @@ def test_a_driver_that_fits_no_library_explains_what_cuda_says_of_it(tmp_path: P
 def test_a_toolkit_that_was_accepted_is_not_why_a_library_is_missing(tmp_path: Path, said: str) -> None:
     text = f"{said}\nImportError: /root/ext/fused_adam.so: cannot open shared object file: No such file\n"
     assert judged(tmp_path, {"train.log": text}).verdict.failure_type == "code.import"
+
+
+def of_pods(end: str) -> str:
+    """The output of two pods with four ranks each, and how the second one's launcher ended."""
+    text = "".join(f"asr-0 main step {at} loss 2.1\nasr-1 main rss {at} GiB\n" for at in range(40))
+    text += "".join(f"asr-1 main {line}\n" for line in end.splitlines())
+    return text + f"asr-0 main [rank2]: {LOST}\n"
+
+
+SUMMARY = (
+    "=======\ntrain.py FAILED\n-------\nFailures:\n  <NO_OTHER_FAILURES>\n-------\n"
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2026-03-03_05:41:00\n  host      : asr-1\n"
+    "  rank      : 7 (local_rank: 3)\n  exitcode  : {code} (pid: 41)\n  error_file: <N/A>\n"
+    "  traceback : {trace}\n=======\n"
+)
+
+
+def test_a_summary_behind_a_pods_label_says_whose_memory_ran_out(tmp_path: Path) -> None:
+    events = (
+        "LAST SEEN   TYPE      REASON       OBJECT          MESSAGE\n"
+        "9m          Warning   OOMKilling   node/pool-c7    Memory cgroup out of memory: Killed process 9187 "
+        "(python3) total-vm:12190kB, anon-rss:6411kB, file-rss:71kB, shmem-rss:10kB, UID:0 pgtables:14kB\n"
+        "3h          Normal    Scheduled    pod/asr-0       Successfully assigned ml/asr-0 to pool-c1\n"
+        "3h          Normal    Scheduled    pod/asr-1       Successfully assigned ml/asr-1 to pool-c7\n"
+    )
+    end = SUMMARY.format(code=-9, trace="Signal 9 (SIGKILL) received by PID 41")
+    files = {"pods.log": of_pods(end), "events.txt": events}
+    assert place(tmp_path, files) == ((7,), ("pool-c7",))
+
+
+def test_a_summary_behind_a_pods_label_says_who_crashed(tmp_path: Path) -> None:
+    end = SUMMARY.format(code=-11, trace="Signal 11 (SIGSEGV) received by PID 41")
+    assert place(tmp_path, {"pods.log": of_pods(end)}) == ((7,), ("asr-1",))

@@ -91,6 +91,10 @@ _ROW = regex(
     r"\(pid: (?P<pid>\d{1,9})\)"
 )
 _ROOT = regex(r"Root Cause \(first observed failure\)")
+_BLOCK = regex(
+    r"^(?P<label>[^\s:]\S{0,100} (?:\S{1,60} ){0,2})?"
+    r"(?:Failures|Root Cause \(first observed failure\)):\s*$"
+)
 
 
 def gather_exits(scene: Scene) -> list[Exit]:
@@ -238,8 +242,12 @@ def _failure_blocks(lines: Iterable[Line]) -> Iterable[Exit]:
                     beside=line if said is not None else None,
                 )
 
+    label = ""  # of the pod or the machine, in front of each line of the block
     for line in lines:
         text = line.message
+        if (("Failures:" in text) or ("Root Cause" in text)) and (block := _BLOCK.match(text[:400])):
+            label = block["label"] or ""
+        text = text.removeprefix(label)
         if "exitcode" in text and (row := _ROW.search(text[:1000])) is not None:
             code, rank, local, pid = (int(row[name]) for name in ("code", "rank", "local", "pid"))
             yield Exit(line, code, rank, local, row["host"], pid)

@@ -45,7 +45,34 @@ def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
         or _listed(scene, last, patience)
         or _queued(scene, last, patience)
         or _polled(scene, last, patience)
+        or _said(scene, last, patience)
     )
+
+
+# What somebody, or a watching script, says of the log while its processes live: `unchanged for 3h`.
+_UNCHANGED = regex(
+    r"(?i)\b(?:unchanged|not (?:grown|changed|moved|advanced|been (?:written|updated|touched))|stale|silent"
+    r"|no (?:new |further |more )?(?:log )?(?:lines?|output|writes?|steps?|progress))\b[^.;\d]{0,40}?"
+    r"\b(?P<count>\d{1,5}(?:\.\d)?) ?(?P<unit>d|h|m|s)(?:ays?|rs?|ours?|ins?|inutes?|ecs?|econds?)?\b"
+)
+_ALIVE = regex(r"(?i)\b(?:alive|running|still up|state [RS]|R/S|util(?:ization|isation)?)\b")
+_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+
+
+def _said(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """The last word of a watcher's file that nothing had come for so long, of processes that live."""
+    for reading in scene.readings:
+        if reading.source.file == last.file:
+            continue
+        for line in reversed(reading.lines[-LINES_BEHIND:]):
+            text = line.text[:400]
+            if (told := _UNCHANGED.search(text)) is None or _ALIVE.search(text) is None:
+                continue
+            silence = float(told["count"]) * _SECONDS[told["unit"].lower()]
+            if silence > patience:
+                return Sight(line, f"nothing had come for {silence:.0f} s when somebody looked")
+            break
+    return None
 
 
 def _naive(time: float) -> datetime:

@@ -50,8 +50,19 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
             if (label := pattern.match(text)) is not None and not _MACHINES.match(text)
         ]
         if len(numbers) * 3 >= len(texts) * 2 and _alternates(numbers):
-            return pattern
+            return None if any(_says_otherwise(text, pattern) for text in texts) else pattern
     return None
+
+
+_OWN_RANK = regex(r"[^\[\]]{0,40}\[[Rr]ank[ _:=-]?(\d{1,6})\]")
+
+
+def _says_otherwise(text: str, label: re.Pattern[str]) -> bool:
+    """Whether a rank stands behind a label that has another number: several ranks have that label."""
+    if "ank" not in text or (found := label.match(text)) is None:
+        return False
+    said = _OWN_RANK.match(text, found.end())
+    return said is not None and int(said[1]) != int(found[1])
 
 
 _SAID = regex(
