@@ -45,6 +45,7 @@ class Asked:
     received: int = 0
     largest_vote: int = 0  # tokens of the dearest vote
     seconds: float = 0.0
+    unkept: str = ""  # why answers could not be recorded
     fault: str = ""  # why no vote came back, if none did
     is_late: bool = False
     is_stopped: bool = False  # somebody had enough before the votes were in
@@ -193,7 +194,8 @@ class _Ballots:
         seconds = max(0.1, self.until - time.monotonic())
         # LangSmith's variables would send prompts and answers to a third party.
         with tracing_context(enabled=False):
-            async with endpoint.client(self.settings, seconds, self.on_request) as self.http:
+            told = self.on_request, self._unkept
+            async with endpoint.client(self.settings, seconds, *told) as self.http:
                 await self._rounds()
 
     async def _rounds(self) -> None:
@@ -239,6 +241,9 @@ class _Ballots:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    def _unkept(self, why: str) -> None:
+        self.asked.unkept = why
 
     def _patience(self) -> float:
         """Seconds to wait for votes that are out before one more is asked in their place."""

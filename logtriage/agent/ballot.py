@@ -17,6 +17,8 @@ from langchain_core.tools import StructuredTool
 from langgraph.errors import GraphRecursionError
 
 from logtriage.agent.answer import Answer, json_schema, read_answer
+from logtriage.agent.bodies import NoJson, no_json
+from logtriage.agent.recorded import NOT_RECORDED
 from logtriage.agent.shortening import shortened
 from logtriage.agent.tokens import PER_MESSAGE
 from logtriage.agent.tools import ANSWER
@@ -296,6 +298,14 @@ def adapted(fault: Exception, dialect: Dialect, form: str) -> bool:
 
 def reason(fault: BaseException) -> str:
     """Why a vote is void, in a few words that hold nothing of what the endpoint said."""
+    if told := _not_json(fault):
+        return told
+    if isinstance(fault, openai.NotFoundError) and fault.code == NOT_RECORDED:
+        return (
+            "the record file holds no answer for this job's prompt; record it anew with LOGTRIAGE_LLM_RECORD"
+        )
+    if isinstance(fault, openai.InternalServerError):
+        return f"the endpoint failed ({fault.status_code})"
     kinds: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
         (OverBudget, "over its token budget"),
         (GraphRecursionError, "went on calling tools"),
@@ -308,7 +318,6 @@ def reason(fault: BaseException) -> str:
         (openai.RateLimitError, "the endpoint has no capacity (429)"),
         (openai.APITimeoutError, "the endpoint did not answer in time"),
         (openai.APIConnectionError, "no connection to the endpoint"),
-        (openai.InternalServerError, "the endpoint failed (5xx)"),
         (openai.APIStatusError, "the endpoint refused the request"),
         (_NoAnswer, "no valid answer"),
     )
@@ -320,6 +329,18 @@ def reason(fault: BaseException) -> str:
         refused = message is not None and message.additional_kwargs.get("refusal")
         return "the model refused" if refused else "no valid answer"
     return "the model refused" if "refus" in type(fault).__name__.lower() else "no valid answer"
+
+
+def _not_json(fault: BaseException) -> str:
+    """What the server answered instead of JSON; empty where it did not."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        if isinstance(cause, NoJson):
+            return str(cause)
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(fault, openai.APIStatusError):
+        return no_json(fault.status_code, fault.response.content)
+    return ""
 
 
 # With these there is no use in asking once more.

@@ -20,6 +20,7 @@ from logtriage.settings import Settings
 from logtriage.taxonomy import taxonomy
 
 LONGEST_TITLE = 120
+NOT_RECORDED = "; not recorded: "  # what of `result` stands behind it is why
 # The most that a verdict can reach whose lines no rule knows: what unanimous votes of a model are worth that
 # is right every second time (benchmarks/results/vote-calibration.md).
 WORDS_ALONE = 0.65
@@ -62,6 +63,8 @@ def weigh(desk: Desk, asked: Asked, settings: Settings, why: str) -> Counsel:
             told = f"the votes name {pooled.failure_type}, which the evidence does not bear out"
     elif pooled.failure_type is None and asked.votes:
         decision = _competing(offline, asked, pooled)
+    if asked.unkept:
+        told += f"{NOT_RECORDED}{asked.unkept}"
     use = _use(desk, asked, settings, why, told)
     return Counsel(decision, use, votes if asked.returned else None, mitigations)
 

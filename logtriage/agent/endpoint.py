@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import ssl
-import threading
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,42 +11,25 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from logtriage.agent.bodies import CheckedBody
+from logtriage.agent.recorded import keep, replayed
 from logtriage.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
-MOST_BYTES = 2 << 20  # of one answer; a vote has some hundred tokens
 RETRIES = 2  # of the client, for 429, 5xx and lost connections; it obeys Retry-After
 _OPENAI = "https://api.openai.com/v1"
 
 
-class EndpointFault(Exception):
-    """The endpoint cannot be used at all; the message says why in words for a person."""
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error when it goes on for ever."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._inner:
-            size += len(chunk)
-            if size > MOST_BYTES:
-                raise httpx2.ReadError(f"the answer is longer than {MOST_BYTES} bytes")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
 def client(
-    settings: Settings, seconds: float, on_request: Callable[[bytes], None] | None = None
+    settings: Settings,
+    seconds: float,
+    on_request: Callable[[bytes], None] | None = None,
+    on_unkept: Callable[[str], None] | None = None,
 ) -> httpx2.AsyncClient:
-    """The HTTP client of all votes. `on_request` sees each body before it is sent and may raise.
+    """The HTTP client of all votes. `on_request` sees each body before it is sent and may raise;
+    `on_unkept` is told why an answer could not be added to the record file.
 
     Redirections are not followed: what was configured is where texts are sent.
     """
@@ -64,14 +43,18 @@ def client(
         # A few bytes can be packed gigabytes.
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             raise httpx2.ReadError("the answer is compressed, which was not asked for")
-        response.stream = _Bounded(response.stream)
+        response.stream = CheckedBody(response.stream, response.status_code)
         if record is not None and response.status_code == 200:
             await response.aread()
-            _keep(record, bytes(response.request.content), bytes(response.content))
+            try:
+                keep(record, bytes(response.request.content), bytes(response.content))
+            except OSError as fault:
+                if on_unkept is not None:
+                    on_unkept(f"{record} cannot be written ({fault.strerror or fault})")
 
     hooks: dict[str, list[Callable[..., Any]]] = {"request": [sending], "response": [received]}
     replay = Path(settings.llm_replay).expanduser() if settings.llm_replay else None
-    transport = httpx2.MockTransport(_replayed(replay)) if replay else None
+    transport = httpx2.MockTransport(replayed(replay)) if replay else None
     return httpx2.AsyncClient(
         transport=transport,
         timeout=seconds,
@@ -126,55 +109,3 @@ def is_openai(settings: Settings) -> bool:
     """OpenAI and Azure know `max_completion_tokens` alone, other servers mostly the older `max_tokens`."""
     name = (urlsplit(address(settings)).hostname or "").lower()
     return name.endswith((".openai.com", ".azure.com"))
-
-
-def prompt_key(body: bytes) -> str:
-    """What a recorded answer answers: the messages of the request, whatever else the client adds to it."""
-    messages = [
-        [message.get("role"), message.get("content"), message.get("tool_calls")]
-        for message in json.loads(body)["messages"]
-    ]
-    return hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
-
-
-_writing = threading.Lock()
-
-
-def _keep(record: Path, request: bytes, answer: bytes) -> None:
-    try:
-        entry = {"prompt": prompt_key(request), "answer": json.loads(answer)}
-    except (ValueError, KeyError, TypeError):
-        return  # what is no chat answer cannot be replayed as one
-    with _writing, record.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-
-
-def _replayed(record: Path) -> Callable[[Any], httpx2.Response]:
-    """Answers in the order in which they were recorded for a prompt; the last one again for more votes."""
-    answers: dict[str, list[Any]] = defaultdict(list)
-    number = 0
-    try:
-        for line in record.read_text(encoding="utf-8").splitlines():
-            number += 1
-            if line.strip():
-                entry = json.loads(line)
-                answers[entry["prompt"]].append(entry["answer"])
-    except OSError as fault:
-        raise EndpointFault(f"{record}: {fault.strerror or fault}") from None
-    except (ValueError, KeyError, TypeError):
-        raise EndpointFault(f"{record}:{number}: no recorded answer") from None
-    given: dict[str, int] = defaultdict(int)
-    lock = threading.Lock()
-
-    def answer(request: Any) -> httpx2.Response:
-        key = prompt_key(bytes(request.content))
-        known = answers.get(key)
-        if not known:
-            fault = {"error": {"message": "no answer to this prompt was recorded", "code": "not_recorded"}}
-            return httpx2.Response(404, json=fault)
-        with lock:
-            which = min(given[key], len(known) - 1)
-            given[key] += 1
-        return httpx2.Response(200, json=known[which])
-
-    return answer

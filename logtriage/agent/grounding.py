@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logtriage.agent.addressed import is_addressed
 from logtriage.agent.answer import Answer, Citation
 from logtriage.agent.bearing import Bearing, Vocabulary, bearing
+from logtriage.agent.dangers import is_dangerous
 from logtriage.agent.desk import Desk, normal
 from logtriage.model import Line
-from logtriage.redaction.values import in_latin_letters
 from logtriage.taxonomy import taxonomy
 
 SHORTEST_QUOTE = 6  # characters, unless the line itself is shorter
@@ -68,8 +67,8 @@ def check(answer: Answer, desk: Desk, words: Vocabulary) -> Vote | Void:
         tuple(lines),
         support,
         tuple(line for line in lines if held[line] is not Bearing.NOT),
-        sentence(desk.redaction.restore(answer.cause), lines, desk),
-        tuple(text for each in answer.mitigations if (text := _mitigation(desk.redaction.restore(each)))),
+        sentence(answer.cause, lines, desk),
+        tuple(text for each in answer.mitigations if (text := advice(each, desk))),
     )
 
 
@@ -122,9 +121,12 @@ _CHECKABLE = re.compile(r"\"[^\"]{2,200}\"|'[^']{2,200}'|`[^`]{1,200}`|[\w./:-]*
 
 
 def sentence(said: str, lines: Sequence[Line], desk: Desk) -> str:
-    """What the model said, if all that it names stands in the cited lines or in what localisation found."""
-    text = normal(said)[:400]
-    if not text or is_addressed(text) or _is_dangerous(text):
+    """What the model said, if all that it names stands in the cited lines or in what localisation found.
+
+    Names are put back, secrets are not.
+    """
+    text = normal(desk.redaction.restore(said))[:400]
+    if not text or is_addressed(text) or is_dangerous(text):
         return ""
     texts = [*(normal(line.text) for line in lines), *(line.file for line in lines)]
     seen = " ".join([*texts, *desk.findings.topology.hosts]).lower()
@@ -133,33 +135,24 @@ def sentence(said: str, lines: Sequence[Line], desk: Desk) -> str:
         token = match.strip("\"'`.,:;()").lower()
         if token and token not in seen and token not in ranks:
             return ""
-    return text
+    return normal(_with_names(said, desk))[:400]
 
 
-# Advice is not in the logs, so it cannot be checked against them: addresses and commands that fetch or
-# destroy are not passed on, in whatever letters.
-_DANGEROUS = re.compile(
-    r"(?i)\b(?:https?|ftp|javascript):|hxxp|www\.|\]\(|<(?:a|img|script|iframe)\b|"
-    r"\b(?!(?:nvidia|amd)\.com/gpu)[\w-]{2,}(?:\.[\w-]{2,})*\.[a-z]{2,10}/\S|"
-    r"\b(?:curl|wget|aria2c|ncat|netcat|telnet|scp|sftp|sudo|doas|base64|chmod|chown|mkfs\S*|shred|wipefs|"
-    r"fdisk|parted|crontab|nohup|iptables|setenforce|userdel)\b|\beval\s+[\"'$(`]|"
-    r"\brm\s+-|\bdd\s+(?:if|of)=|\bfind\b.{0,60}-(?:delete|exec)\b|>\s*/dev/|:\(\)|\bkill\s+-9\s+-1|"
-    r"\|\s*[\w/]*(?:sh|python\d?|perl|ruby|node)\b|\b(?:ba|z|da)?sh\s+-c\b|\bpython\d?\s+-c\b|\$\(|"
-    r"\b(?:pip3?|pipx|uv|conda|mamba|npm|npx|yarn|apt|apt-get|yum|dnf|brew|gem|cargo)\s+(?:-\S+\s+)*"
-    r"(?:pip\s+)?(?:install|add)\b|\bgit\s+(?:clone|pull|reset|push)\b|\bdocker\s+(?:pull|run|exec|rm)\b|"
-    r"\bkubectl\s+(?:delete|apply|exec|create|replace)\b|\bscancel\s+(?:-u|--user|-A|--account)|"
-    r"--privileged|--no-verify|\bdisabl\w*\b.{0,30}\b(?:firewall|selinux|auth|verif|audit|tls|ssl)"
-)
+_SECRET = re.compile(r"(<secret-\d+>)")
 
 
-def _is_dangerous(text: str) -> bool:
-    """Whether advice would have somebody fetch or destroy something, or leads him elsewhere."""
-    shown = unicodedata.normalize("NFKC", text)
-    return any(_DANGEROUS.search(each) is not None for each in (shown, in_latin_letters(shown)))
+def _with_names(said: str, desk: Desk) -> str:
+    """What a model said, with hosts, users and addresses for their placeholders.
+
+    Those of secrets stay: what it says is repeated in chats and kept in the memory, where the logs are not.
+    """
+    parts = _SECRET.split(said)
+    return "".join(part if at % 2 else desk.redaction.restore(part) for at, part in enumerate(parts))
 
 
-def _mitigation(text: str) -> str:
-    advice = normal(text)
-    if not advice or len(advice) > MOST_MITIGATION or _is_dangerous(advice) or is_addressed(advice):
+def advice(said: str, desk: Desk) -> str:
+    """One piece of a model's advice as it is shown; empty where it must not be repeated."""
+    whole, text = normal(desk.redaction.restore(said)), normal(_with_names(said, desk))
+    if not text or len(text) > MOST_MITIGATION or is_dangerous(whole) or is_addressed(whole):
         return ""
-    return advice
+    return text

@@ -130,7 +130,7 @@ def _checked(said: _Said, desk: Desk) -> Reply | None:
     lines = cited_lines(said.citations[:4], desk)
     if isinstance(lines, Void):
         return None
-    text = sentence(desk.redaction.restore(said.text), lines, desk)
+    text = sentence(said.text, lines, desk)
     if not text:
         return None
     topology = desk.findings.topology
