@@ -60,7 +60,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no warning
 def triage(
     paths: Paths,
     json: Annotated[
-        str | None, typer.Option(metavar="FILE|-", help="Write the verdict document as JSON.")
+        str | None,
+        typer.Option(metavar="FILE|-", help="Write the verdict as JSON; the screen then stays empty."),
     ] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE|-", help="Write the report as one page.")] = None,
     offline: Annotated[

@@ -38,7 +38,10 @@ def confirm(
 
 def correct(
     verdict_id: VerdictId,
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="What it really was.")],
+    type_: Annotated[
+        str,
+        typer.Option("--type", metavar="TYPE", help="What it was; `unknown`: not that, and nobody knows."),
+    ],
     evidence: Evidence = "",
     mitigation: Helped = "",
     author: Author = "",

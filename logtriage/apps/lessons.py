@@ -43,6 +43,10 @@ def outcome(lesson: Lesson) -> tuple[str, str]:
         f"{diagnosis.verdict_id} {agreed} {diagnosis.failure_type} by {visible(diagnosis.author, 200)} "
         f"(diagnosis {diagnosis.id})"
     )
+    if lesson.changed_since:
+        files = ", ".join(map(visible, lesson.changed_since[:3]))
+        more = f" and {len(lesson.changed_since) - 3} more" if len(lesson.changed_since) > 3 else ""
+        said += f"; the folder changed since that verdict: {files}{more}"
     if rule is None:
         return said, visible(lesson.why, 400)
     on_trial = f"on trial: {visible(lesson.why, 400)}"

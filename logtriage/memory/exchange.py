@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -103,7 +104,7 @@ def records(file: BinaryIO) -> Iterator[tuple[int, Diagnosis | str]]:
                 pass
             yield number, f"it is longer than {LONGEST_RECORD} bytes"
         elif line.strip():
-            yield number, _diagnosis(line)
+            yield number, _diagnosis(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
 
 
 def _diagnosis(line: bytes) -> Diagnosis | str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logtriage.intake.folder import NothingReadable
+from logtriage.memory.changed import logs_now
 from logtriage.memory.changes import bank_name, finish_changes, image, locked, make_changes, moved
 from logtriage.memory.discretion import discreet
 from logtriage.memory.evidence import (
@@ -56,6 +57,7 @@ class Lesson:
     why: str = ""
     witness: Witness | None = None
     changes: tuple[Change, ...] = ()  # to all learned rules
+    changed_since: tuple[str, ...] = ()  # logs that were written to after the verdict was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,12 @@ def learn(
 ) -> Lesson:
     """Write a person's word on a verdict into the ledger, and learn from it what the guards let through.
 
-    Raises EvidenceFault where the line that the person names cannot be had (nothing is written then), and
-    LedgerFault.
+    Raises EvidenceFault where the line that the person names cannot be had, or the one that the verdict
+    rests on reads otherwise now (nothing is written then), and LedgerFault.
     """
     bank = bank_with_learned(data_dir)
+    now_there = logs_now(kept)
+    now_there.hold(word.evidence)
     witness = _witness(kept, word, Matcher(bank))
     diagnosis = ledger.add(_diagnosis(kept, word, witness))
     with locked(data_dir):
@@ -88,7 +92,8 @@ def learn(
             change = _change(proposal.rule, proposal.state, diagnosis, data_dir)
             changes += make_changes([change], ledger, data_dir)
             ledger.vote([Vote(proposal.rule.id, diagnosis.verdict_id, True)])
-    return Lesson(diagnosis, proposal.rule, proposal.state, proposal.why, witness, tuple(changes))
+    told = diagnosis, proposal.rule, proposal.state, proposal.why, witness, tuple(changes)
+    return Lesson(*told, now_there.changed)
 
 
 def _witness(kept: KeptVerdict, word: Word, matcher: Matcher) -> Witness | None:
@@ -213,6 +218,8 @@ def _proposal(
 ) -> Proposal:
     failure_type = diagnosis.failure_type
     seldom = failure_type.startswith(_SELDOM_STATED) and not is_named
+    if failure_type == "unknown":
+        return Proposal(why="nobody knows the cause; learned rules that named one have this job against them")
     if seldom or failure_type.startswith(_NEVER_STATED):
         return Proposal(why=f"no line states {failure_type}, so no rule follows from it")
     if witness is None:
