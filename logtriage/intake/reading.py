@@ -31,9 +31,10 @@ SAMPLE_BYTES = 64 << 10  # of its head and of its tail, to learn how a file's li
 JOB_LINES = 5_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 32  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
-WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these; half of it from so many shares …
-MANY_SHARES = 64  # … on, since many ranks say the same; but for each share …
+WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these, but for each share …
 LEAST_WINDOWS = 8 << 10  # … at least this
+# From so many shares on, since many ranks and hosts say the same: of windows half, of whole files an eighth.
+MANY_SHARES = 64
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
 
 
@@ -101,11 +102,12 @@ def chosen(
     """Choose of each source as much as the job's budget allows (see the constants of this module)."""
     if year is None:
         year = _year(root, sources, extents)
-    small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
-    whole_limit = WHOLE_BYTES if small <= JOB_BYTES else JOB_BYTES // max(1, len(sources))
-    shares = sum(extent.share for extent in extents if extent.weight > whole_limit)
-    windows = WINDOWS_BYTES if shares < MANY_SHARES else WINDOWS_BYTES // 2
-    budget = max(LEAST_WINDOWS, windows // max(1, shares))
+    whole_limit = _whole_limit(extents, JOB_BYTES)
+    windows = WINDOWS_BYTES
+    if _shares(extents, whole_limit) >= MANY_SHARES:
+        whole_limit = min(whole_limit, _whole_limit(extents, JOB_BYTES // 8))
+        windows = WINDOWS_BYTES // 2
+    budget = max(LEAST_WINDOWS, windows // max(1, _shares(extents, whole_limit)))
     taken = [
         _blocks(root, source, extent, whole_limit, budget * extent.share)
         for source, extent in zip(sources, extents, strict=True)
@@ -121,6 +123,16 @@ def chosen(
         Choice(source, blocks, extent.weight <= whole_limit, layout)
         for source, extent, blocks, layout in zip(sources, extents, taken, layouts, strict=True)
     ]
+
+
+def _whole_limit(extents: Sequence[Extent], together: int) -> int:
+    """Up to which weight files are read whole, where these may weigh so much together."""
+    small = sum(extent.weight for extent in extents if extent.weight <= WHOLE_BYTES)
+    return WHOLE_BYTES if small <= together else together // max(1, len(extents))
+
+
+def _shares(extents: Sequence[Extent], whole_limit: int) -> int:
+    return sum(extent.share for extent in extents if extent.weight > whole_limit)
 
 
 def read_closely(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> list[Reading]:

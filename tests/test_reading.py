@@ -1,0 +1,45 @@
+"""How much of a job's files is read closely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logtriage.intake import reading
+from logtriage.intake.reading import Extent, read_closely
+from logtriage.model import Source, SourceRole
+
+XID = b"[  812.000000] NVRM: Xid (PCI:0000:3a:00): 79, GPU has fallen off the bus.\n"
+
+
+def kernel_log(folder: Path, host: str) -> tuple[Source, Extent]:
+    lines = [b"[  %d.000000] usb 1-1: device %d answered\n" % (at, at) for at in range(100, 220)]
+    above = b"".join(lines[:60])
+    data = above + XID + b"".join(lines[60:])
+    (folder / f"{host}.dmesg").write_bytes(data)
+    source = Source(f"{host}.dmesg", len(data), SourceRole.KERNEL, host=host)
+    return source, Extent(len(data), 121, ((61, len(above)),))
+
+
+def rank_log(folder: Path, rank: int) -> tuple[Source, Extent]:
+    data = b"".join(b"2026-01-05 10:00:00 step %d loss 2.5\n" % step for step in range(300))
+    (folder / f"rank{rank}.log").write_bytes(data)
+    return Source(f"rank{rank}.log", len(data), SourceRole.WORKER, rank=rank), Extent(len(data), 300, ())
+
+
+@pytest.mark.parametrize(("ranks", "whole"), [(10, True), (80, False)])
+def test_among_many_ranks_logs_of_hosts_are_read_where_something_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, whole: bool
+) -> None:
+    monkeypatch.setattr(reading, "WHOLE_BYTES", 8 << 10)
+    monkeypatch.setattr(reading, "JOB_BYTES", 80 << 10)
+    monkeypatch.setattr(reading, "WINDOWS_BYTES", 64 << 10)
+    monkeypatch.setattr(reading, "LEAST_WINDOWS", 2 << 10)
+    files = [rank_log(tmp_path, rank) for rank in range(ranks)]
+    files += [kernel_log(tmp_path, f"cn-{host}") for host in range(8)]
+    found = read_closely(tmp_path, [source for source, _ in files], [extent for _, extent in files])
+    of_hosts = [each for each in found if each.source.role is SourceRole.KERNEL]
+    assert {each.whole for each in of_hosts} == {whole}
+    assert all(any("fallen off" in line.text for line in each.lines) for each in of_hosts)
+    assert not any(each.whole for each in found if each.source.role is SourceRole.WORKER)
