@@ -20,7 +20,7 @@ _QUOTED = (
     r"(?:\"(?P<v>(?:[^\"\\\n]|\\.){4,300})\"|'(?P<w>(?:[^'\\\n]|\\.){4,300})'|"
     r"\\+\"(?P<x>[^\"\n]{4,300}?)\\+\")"
 )
-_FLAG = r"--?[\w-]*(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|access[_-]?key)"
+_FLAG = r"(?:^|[\s\"'(\[,;=])--?[\w-]*(?:pass(?:word|wd|phrase)?|token|secret|api[_-]?key|access[_-]?key)"
 
 # (kind, fewest characters, pattern); the groups are what is replaced, without one the whole match. Where the
 # form of a key is its issuer's own, there is no least length and no value that is harmless.
@@ -64,6 +64,8 @@ FORMS: tuple[tuple[str, int, str], ...] = (
     ("secret", SHORTEST_SECRET, r"(?i)authorization\\*[\"']?\s*[:=]\s*\\*[\"']?"
      r"(?:bearer|basic|token|negotiate|apikey|digest)\s+(?P<v>[^\s\"'\\,]+)"),
     ("secret", 0, r"(?i)\b(?:bearer|basic|token|negotiate)\s+(?P<v>[\w+/.~-]{16,}=*)"),
+    ("strange", SHORTEST_PASSWORD,
+     r"[\"'](?:[Bb]asic|BASIC|[Bb]earer|BEARER|Negotiate|ApiKey)\s+(?P<v>[^\s\"'\\]+)\\*[\"']"),
     ("secret", SHORTEST_SECRET, r"(?i)\b(?:set-)?cookie\\*[\"']?\s*[:=]\s*\\*[\"']?(?P<v>[^\n\"'\\]+)"),
     ("open", SHORTEST_PASSWORD, rf"(?i){_NAME}{_IS}(?:[bru]?\\*[\"'])?(?P<v>[^\s\"'<>]+)"),
     ("open", SHORTEST_PASSWORD, r"\b(?:PASS|PWD|PAT|CREDS?)=(?P<v>[^\s\"'<>]+)"),
@@ -75,10 +77,8 @@ FORMS: tuple[tuple[str, int, str], ...] = (
      r"(?P<v>[^\s\"',;&<>(){}\[\]\\]+)"),
     # On command lines, as one text or as a list of words.
     ("secret", SHORTEST_SECRET, rf"(?i){_FLAG}[ =]+[\"']?(?P<v>[^\s\"'-][^\s\"']+)"),
-    ("secret", SHORTEST_PASSWORD, rf"(?i)[\"']{_FLAG}\\*[\"'],\s*\\*[\"'](?P<v>[^\"'\\]+)"),
+    ("secret", SHORTEST_PASSWORD, rf"(?i){_FLAG}\\*[\"'],\s*\\*[\"'](?P<v>[^\"'\\]+)"),
     ("secret", SHORTEST_PASSWORD, r"(?:\s-u|--user|--proxy-user)[ =]+[\"']?[^\s:\"']{1,64}:(?P<v>[^\s\"']+)"),
-    ("secret", 0, r"(?i)\b(?:wandb|huggingface-cli|hf(?: auth)?|comet|clearml)\s+login\s+"
-     r"(?:--\S+\s+)*(?P<v>[\w-]{16,})"),
     ("secret", SHORTEST_PASSWORD, r"(?i)\blogin\s+\S+\s+password\s+(?P<v>\S+)"),  # .netrc
     ("secret", SHORTEST_PASSWORD, r"(?i)\bidentified by\s+[\"'](?P<v>[^\"'\n]+)"),
     # A container's environment: `name: DB_PASSWORD`, then `value: …`.

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
+from logtriage.redaction.clauses import is_object, told_in
+from logtriage.redaction.commands import COMMANDS
 from logtriage.redaction.forms import ADDRESSES, FORMS, SHORTEST_PASSWORD, SHORTEST_SECRET
+from logtriage.redaction.nouns import STEMS
 from logtriage.redaction.spoken import SPOKEN, TOLD, is_name_of_a_secret, values_told
-from logtriage.redaction.values import in_plain_letters, is_harmless, is_odd, is_word
+from logtriage.redaction.values import in_plain_letters, is_harmless, is_odd, is_word, random_runs
 from logtriage.regex import regex
 
 LEAST_OF_A_BLOCK = 4  # characters of a line of a key block
@@ -33,6 +36,7 @@ class Redaction:
         self._placeholders: dict[str, str] = {}
         self._values: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
+        self._looked_at: set[str] = set()
         self._used: set[str] = set()
         self._any: Any = None  # finds any of the first `_known` values
         self._known = 0
@@ -77,7 +81,8 @@ class Redaction:
                         self._learn("secret", value)
                 elif kind in TOLD:
                     for each in values_told(kind, least, value):
-                        self._learn("secret", each)
+                        if kind in ("given", "strange") or not is_object(each, _line_of(text, match)):
+                            self._learn("secret", each)
                 elif kind == "named":
                     if is_name_of_a_secret(match["name"], value):
                         self._learn_open(value, match[0], least)
@@ -87,6 +92,16 @@ class Redaction:
                     self._learn(kind, value)
                     if kind == "secret" and "%" in value and len(unquote(value)) >= SHORTEST_PASSWORD:
                         self._learn(kind, unquote(value))
+
+        # Much is learned twice: as it was read, and when it is sent.
+        lines = [line for line in dict.fromkeys(text.split("\n")) if line not in self._looked_at]
+        self._looked_at.update(lines)
+        for line in _with_a_noun(lines):
+            for value in told_in(line):
+                self._learn("secret", value)
+        for line in lines:
+            for value in random_runs(line):
+                self._learn("secret", value)
 
     def _learn_block(self, value: str) -> None:
         """A key block: all of it, and each of its lines, behind whatever a logger wrote before it."""
@@ -176,18 +191,42 @@ _OWN_FOLDER = regex(r"(?:OLD)?PWD=")
 _PROSE = regex(r"(?i)(?:credentials?|auth(?:orization)?)\\*[\"']?:")
 
 
+def _line_of(text: str, match: Any) -> str:
+    """The line in which a match begins, as far as a name and what is said of it may be apart."""
+    start, end = match.start(), match.end()
+    return text[max(text.rfind("\n", 0, start) + 1, start - 200) : end + 100].partition("\n")[0]
+
+
 def _is_key_text(value: str) -> bool:
     """Whether a long run is base64 of something random: no hash in hexadecimal, no path, no name."""
     kinds = (str.isupper, str.islower, str.isdigit)
     return all(any(kind(each) for each in value) for kind in kinds) and value.count("/") < len(value) // 10
 
 
-@cache
-def _compiled(addresses: bool) -> tuple[tuple[str, int, Any], ...]:
+def _options() -> Any:
     import re2
 
     options = re2.Options()
     options.max_mem = 64 << 20
     options.log_errors = False
-    forms = (*FORMS, *SPOKEN, *(ADDRESSES if addresses else ()))
+    return options
+
+
+def _with_a_noun(lines: Sequence[str]) -> Iterator[str]:
+    return (match[0] for match in _compiled_stems().finditer("\n".join(lines)))
+
+
+@cache
+def _compiled_stems() -> Any:
+    import re2
+
+    return re2.compile(rf"(?i)[^\n]*(?:{STEMS})[^\n]*", options=_options())
+
+
+@cache
+def _compiled(addresses: bool) -> tuple[tuple[str, int, Any], ...]:
+    import re2
+
+    options = _options()
+    forms = (*FORMS, *SPOKEN, *COMMANDS, *(ADDRESSES if addresses else ()))
     return tuple((kind, least, re2.compile(form, options=options)) for kind, least, form in forms)

@@ -1,10 +1,10 @@
-"""Forms of secrets in what people and command lines say: no issuer's form, and often no `=` before them."""
+"""Forms of secrets in what people say: no issuer's form, and often no `=` before them."""
 
 from __future__ import annotations
 
 import re
 
-from logtriage.redaction.values import is_harmless, is_name, is_odd, is_word
+from logtriage.redaction.values import is_harmless, is_name, is_odd, is_ordinary, is_word
 from logtriage.regex import regex
 
 _PASSWORD = (
@@ -22,8 +22,6 @@ _LINK = (
     r"ist|lautet|es|est)\s+"
 )
 _SIGN = r"\s*(?:[:=]|->|=>)\s+"
-_SEPARATOR = r"(?:\s+|[\"']\s*,\s*[\"'])"  # between two words of a command, or of a list of its words
-_REST = r"[^\n]{0,200}?"
 _V = r"[\"'`(\[]?(?P<v>[^\s\"'`,;]+)"
 _QUOTE = r"[\"'`]"
 _NAMED_SO = r"[\w.@-]{1,64}"
@@ -31,7 +29,6 @@ _WAS = (
     r"(?:\s+(?:was|is|has|been|not)){0,2}"
     r"\s+(?:refused|rejected|revoked|expired|denied|unauthori[sz]ed|accepted)\b"
 )
-_WORD = r"[\"'`]?(?P<v>[^\s\"'`\\]+)"  # of a command
 
 # Names of environments and settings that end so and hold no secret.
 _ISSUERS = (
@@ -56,7 +53,8 @@ _ITEMS = (
 
 # (kind, fewest characters, pattern). What of the group `v` is taken: `given` all but words that go on with
 # the sentence, `told` neither these nor paths and the like, `password` and `odd` what looks like one,
-# `phrase` the words up to one that goes on with it, `list` each of several, `named` what `name` promises.
+# `strange` what is no word of English either, `phrase` the words up to one that goes on with it, `list` each
+# of several, `named` what `name` promises.
 SPOKEN: tuple[tuple[str, int, str], ...] = (
     ("told", 4, rf"(?i){_PASSWORD}{_OF}{_LINK}{_V}"),
     ("told", 4, rf"(?im){_PASSWORD}{_OF}{_SIGN}{_V}[\"'`]?[.!]?[ \t]*$"),
@@ -64,7 +62,7 @@ SPOKEN: tuple[tuple[str, int, str], ...] = (
     ("password", 6, rf"(?i)\b{_SECRET}{_OF}(?:{_LINK}|{_SIGN}){_V}"),
     ("password", 4, rf"(?i){_PASSWORD}{_FOR}(?:\s+to)?\s+{_V}"),
     ("odd", 6, rf"(?i)\b{_SECRET}{_FOR}\s+{_V}"),
-    ("given", 4, rf"(?i){_PASSWORD}{_FOR}\s*[:=]?\s*{_QUOTE}(?P<v>[^\"'`\n]{{4,200}}){_QUOTE}"),
+    ("told", 4, rf"(?i){_PASSWORD}{_FOR}\s*[:=]?\s*{_QUOTE}(?P<v>[^\"'`\n]{{4,200}}){_QUOTE}"),
     ("phrase", 4, r"(?i)\bpass ?phrase(?:\s+(?:is|was)|\s*[:=])?\s+[\"'`]?(?P<v>[^\n\"'`,;.()\\]{4,200})"),
     ("odd", 6, rf"(?i)\b(?:{_SECRET}|token|bearer|jwt){_FOR}\s*{_QUOTE}(?P<v>[^\s\"'`]{{4,400}}){_QUOTE}"),
     ("told", 6, rf"(?i)\b(?:token|{_SECRET})\s+{_QUOTE}(?P<v>[^\s\"'`]{{6,400}}){_QUOTE}{_WAS}"),
@@ -100,30 +98,6 @@ SPOKEN: tuple[tuple[str, int, str], ...] = (
     ("list", 4, rf"(?i){_ITEMS}\\*[\"']?:\s*\n(?P<v>(?:[ \t]*-[ \t]+\S+[ \t]*(?:\n|$)){{1,50}})"),
     ("list", 4, rf"(?i){_ITEMS}\\*[\"']?\s*[=:]\s*"
      r"(?P<v>[^\s\"'\[({,;]+(?:\s*,\s*[^\s\"'\[({,;]+){1,50})"),
-    # Command lines, as one text or as a list of words.
-    ("given", 4, rf"(?i)--?[\w-]*pass(?:word|wd|phrase|code)s?(?:[ =]+|{_SEPARATOR})"
-     r"[\"']?(?P<v>[^\s\"'-][^\s\"'\\]+)"),
-    ("password", 4, rf"\b(?:mysql\w*|mariadb[\w-]*){_REST}[\s\"']-p(?:{_SEPARATOR})?{_WORD}"),
-    ("given", 4, rf"\b(?:sshpass|mongo(?:sh|dump|restore|export|import|stat)?|cqlsh|cypher-shell|login)"
-     rf"{_REST}[\s\"']-p(?:=|{_SEPARATOR})?{_WORD}"),
-    ("given", 4, r"\b(?:ipmitool|sqlcmd|bcp|tsql|isql|unzip|zip|mosquitto_(?:pub|sub|rr))"
-     rf"{_REST}[\s\"']-P(?:=|{_SEPARATOR})?{_WORD}"),
-    ("given", 4, rf"\bredis-(?:cli|benchmark){_REST}[\s\"']-a(?:=|{_SEPARATOR}){_WORD}"),
-    ("given", 4, r"\bldap(?:search|modify|add|delete|whoami|passwd)"
-     rf"{_REST}[\s\"']-w(?:=|{_SEPARATOR}){_WORD}"),
-    ("given", 4, rf"\b(?:7z[arz]?|rar|unrar){_REST}[\s\"']-p{_WORD}"),
-    ("given", 4, rf"\b(?:smbclient|rpcclient){_REST}[\s\"']-U(?:=|{_SEPARATOR})?[\w.\\/@-]{{1,64}}%{_WORD}"),
-    ("given", 4, rf"\b(?:lftp|ncftp\w*){_REST}[\s\"']-u(?:=|{_SEPARATOR})?{_NAMED_SO},{_WORD}"),
-    ("given", 4, rf"(?i)-pass(?:in|out)?{_SEPARATOR}[\"']?pass:(?P<v>[^\s\"']+)"),
-    ("given", 4, r"\bhtpasswd\s+(?:-[A-Za-z]+\s+)*-[A-Za-z]*b[A-Za-z]*\s+(?:-[A-Za-z]+\s+)*"
-     r"\S+\s+\S+\s+(?P<v>\S+)"),
-    ("given", 4, r"\b(?:echo|printf)\s+(?:-n\s+)?[\"']?(?P<v>[^\s\"'|]+)[\"']?\s*\|\s*"
-     r"(?:sudo\s+(?:-\w+\s+)*-S|(?:[\w./-]+\s+){1,3}[^|\n]{0,80}--?password-stdin|kinit|"
-     r"gpg\b[^|\n]{0,80}--passphrase-fd)"),
-    ("given", 4, r"\becho\s+[\"']?[\w.-]{1,64}:(?P<v>[^\s\"'|]+)[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"),
-    ("given", 6, r"\bvault\s+login\s+(?:-\S+\s+)*(?P<v>[^\s=-][^\s=]+)"),
-    ("given", 4, r"(?i)\bsetenv\s+\w*(?:pass|pwd|secret|token|_key)\w*\s+[\"']?(?P<v>[^\s\"']+)"),
-    ("odd", 6, rf"(?i)\bset\s+[\w./:-]*(?:pass|pwd|secret|token|[_-]key)[\w.-]*\s+{_V}"),
 )  # fmt: skip
 
 # `SORT_KEY=loss`, `S3_KEY=runs/17`, `FORWARD_PASS=2.3ms`: keys of tables and objects, passes of a model.
@@ -136,7 +110,7 @@ ORDINARY_NAME = regex(
     r"(?:forward|backward|single|two|first|second|last|num|by|multi|fast|slow|one|warmup|compiler)_pass)$"
 )
 
-TOLD = ("given", "told", "password", "odd", "phrase", "list")
+TOLD = ("given", "told", "password", "odd", "strange", "phrase", "list")
 
 
 def is_name_of_a_secret(name: str, value: str) -> bool:
@@ -152,7 +126,9 @@ def values_told(kind: str, least: int, value: str) -> list[str]:
     if kind == "phrase":
         return _phrase(value, least)
     bare = value if is_harmless(value) else value.rstrip(_CLOSING)
-    if kind in ("odd", "password"):
+    if kind == "strange":
+        taken = len(bare) >= least and not (is_harmless(bare) or is_ordinary(bare) or is_name(bare))
+    elif kind in ("odd", "password"):
         taken = is_odd(bare, least, is_password=kind == "password")
     else:
         taken = len(bare) >= least and not is_harmless(bare) and not is_word(bare)

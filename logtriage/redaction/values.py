@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import string
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 
 from logtriage.regex import regex
 
@@ -11,7 +17,7 @@ from logtriage.regex import regex
 _HARMLESS = regex(
     r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|nil|true|false|yes|no|default|required|unknown|missing|"
     r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|(?:</?\|?\w+\|?>)+|[<\[]\|?\w+\|?[>\]]|<\w+|"
-    r"\$\{?\w+\}?|localhost|(?-i:\w+(?:Error|Exception|Warning)))"
+    r"\$\{?\w+\}?|[\s=:,()\[\]{}]+|localhost|(?-i:\w+(?:Error|Exception|Warning)))"
 )
 # What stands where a secret could, in sentences about secrets.
 _GOING_ON = """
@@ -34,13 +40,16 @@ _GOING_ON = """
     valid validation value values variable was weak were when which while will with without wrong you
     your"""
 _WORDS = frozenset(_GOING_ON.split())
-_DATED = regex(r"0x[0-9a-fA-F]+$|\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d)?$|\d+(?:\.\d+){1,3}$|v\d+(?:\.\d+)+")
+_DATED = regex(
+    r"0x[0-9a-fA-F]+$|\d{4}-\d\d-\d\d|\d{8}T\d{4}|\d{1,2}:\d\d(?::\d\d)?$|\d+(?:\.\d+){1,3}$|v\d+(?:\.\d+)+"
+)
 _NAMED = regex(
     r"(?i)[/.~\\]|[a-z]+://|.*(?:/.*){2}|[\w./-]+\.(?:py|json|ya?ml|toml|txt|pem|crt|cert|key|log|cfg|ini|conf|env|sh|so|"
     r"pt|bin|safetensors|tar|gz|zip|html?|md)(?::\d+)?$|\w+\(.*|\w+=[^=\s].*|"
     r"[\d.]+(?:st|nd|rd|th|bit|[kmgt]i?b|[mun]?s|m|h|d)$"
 )
 _COUNTED = regex(r"(?i)[a-z_]+[_-]?\d{1,3}")  # rank12, layer_3, step-100
+_OF_VOCABULARY = ("\u0120", "\u2581")  # how tokenizers write a blank before a word
 _ENDS = ".,:;!?)]}>\"'`"
 
 
@@ -64,7 +73,7 @@ def is_odd(value: str, least: int = 6, *, is_password: bool = False) -> bool:
 
     `hunter2` looks like `rank12`: only where a password is told of (`is_password`) it is taken for one.
     """
-    if is_harmless(value) or is_word(value) or is_name(value):
+    if is_harmless(value) or is_word(value) or is_name(value) or value.startswith(_OF_VOCABULARY):
         return False
     value = value.strip(_ENDS)
     if len(value) < least or is_harmless(value):
@@ -118,3 +127,103 @@ def _plain(character: str) -> str:
     if category == "Cs":
         return "?"
     return unicodedata.normalize("NFKC", character).translate(_ALIKE)
+
+
+# `llama-3-8b`, `global-step-0001`, `cuda:0`: words and numbers put together.
+_PART = regex(r"[A-Za-z]+|\d+|[a-z]{1,6}\d{1,6}[a-z]{0,3}|\d{1,5}[a-zA-Z]{1,3}")
+_JOINT = re.compile(r"[-_.:/@+]")
+
+
+def is_composed(value: str) -> bool:
+    """Whether a value is a name made of words and numbers with signs between them."""
+    parts = [each for each in _JOINT.split(value) if each]
+    return len(parts) > 1 and all(_PART.fullmatch(each) for each in parts)
+
+
+# Longest first. What is left of a word without one may lack an `e`, a `y` or a doubled letter.
+_ENDINGS_WORDS = """
+    ments ities ation ations ness ment able ings ions ally ing ion ity ies ers est ied ly ed er es al or
+    s d"""
+_ENDINGS = tuple(_ENDINGS_WORDS.split())
+
+
+@cache
+def _ordinary() -> frozenset[str]:
+    text = Path(__file__).with_name("ordinary.txt").read_text(encoding="ascii")
+    words = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(word for line in words for word in line) | _WORDS
+
+
+def is_ordinary(value: str) -> bool:
+    """Whether a value is a word of English or of training logs, or such words with signs between them."""
+    parts = [each for each in re.split(r"[^A-Za-z]+", _CAMEL.sub(r"\1 \2", value.strip(_ENDS))) if each]
+    return (
+        bool(parts)
+        and all(len(part) < 5 or _is_known(part.lower()) for part in parts)
+        and not (any(each.isdigit() for each in value))
+    )
+
+
+_CAMEL = regex(r"([a-z])([A-Z])")
+
+
+def _is_known(word: str) -> bool:
+    words = _ordinary()
+    if word in words:
+        return True
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= 3:
+            if stem in words or f"{stem}e" in words or f"{stem}y" in words:
+                return True
+            if stem[-1:] == stem[-2:-1] and stem[:-1] in words:
+                return True
+    return False
+
+
+LEAST_RANDOM = 20  # characters
+_LONGEST_LOWER = regex(r"[a-z]{7}")
+_HEX = regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_KINDS = str.maketrans(
+    dict.fromkeys(string.ascii_lowercase, "a")
+    | dict.fromkeys(string.ascii_uppercase, "A")
+    | dict.fromkeys(string.digits, "0")
+)
+
+
+_RUN = regex(r"(?<![A-Za-z0-9+/])[A-Za-z0-9]{20,200}(?![A-Za-z0-9])")  # of nothing but letters and digits
+
+
+def random_runs(line: str) -> list[str]:
+    """The runs of letters and digits in a line that nobody would write: keys of no known form."""
+    return [
+        run[0]
+        for run in _RUN.finditer(line)
+        if is_random(run[0])
+        and not line.endswith("SHA256:", 0, run.start())  # a fingerprint, which is public
+        and not (run[0].startswith("Z") and line.endswith("_", 0, run.start()))  # a mangled name
+        and not _is_structure(run[0])
+    ]
+
+
+def _is_structure(value: str) -> bool:
+    """Whether a run is base64 of JSON, as launchers hand their lists of hosts and ranks on."""
+    try:
+        return value.startswith("eyJ") and base64.b64decode(value[: len(value) // 4 * 4]).isascii()
+    except ValueError:
+        return False
+
+
+def is_random(value: str) -> bool:
+    """Whether a run of letters and digits is no name, number or hash, but what a generator made.
+
+    Of random letters and digits five of eight neighbours differ in kind (small, capital, digit; 0.62, with a
+    deviation of 0.1 at 20 characters); of names in camel case and mangled symbols fewer than a third.
+    """
+    if len(value) < LEAST_RANDOM or _HEX.fullmatch(value) or _LONGEST_LOWER.search(value):
+        return False
+    kinds = value.translate(_KINDS)
+    if kinds.count("0") < 2 or kinds.count("a") < 3 or kinds.count("A") < 3:
+        return False
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return changes >= 0.42 * (len(kinds) - 1)
