@@ -27,7 +27,7 @@ _RANKS = ("rank", "global_rank", "process_index", "RANK", "Rank", "global_rank_i
 _LOCALS = ("local_rank", "LOCAL_RANK", "local_process_index")
 _HOSTS = (
     "hostname", "host", "node", "_HOSTNAME", "node_name", "nodename", "host_name", "HOSTNAME",
-    "compute.googleapis.com/resource_name", "pod", "pod_name", "podName",
+    "compute.googleapis.com/resource_name", "instance_name", "pod", "pod_name", "podName",
 )  # fmt: skip
 _PIDS = ("pid", "_PID", "process_id")
 _NESTED = (

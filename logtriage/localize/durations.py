@@ -25,7 +25,7 @@ _TIMING = regex(
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
 _DURATION = regex(
-    r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader)_cost"
+    r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader|data)_cost"
     r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_wait"
     r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
