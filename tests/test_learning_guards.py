@@ -158,7 +158,9 @@ def test_of_several_lines_that_could_be_meant_none_is_believed_at_once(
     assert correct(verdict, "storage.filesystem") == 0
     assert "on trial" in capsys.readouterr().out
     assert [each.state for each in learned_rules(data_dir)] == [TRIAL]
-    assert triage(tmp_path / "job", offline=True).verdict.failure_type != "storage.filesystem"
+    body = triage(tmp_path / "job", offline=True).verdict
+    assert not any((each.rule or "").startswith("learned.") for each in body.evidence)
+    assert body.decided_by == "memory" and body.confidence <= 0.5  # the diagnosis is remembered all the same
 
 
 BANK = load_bank()

@@ -124,6 +124,24 @@ def test_all_ranks_that_die_alike_are_no_routine(tmp_path: Path, data_dir: Path)
             ["ERROR quorumd: 5/5 lattice replicas acked extent, dissolving"],
         ),
         (
+            "ERROR 3 of 3 lattice keepers refused to sign tessera",
+            ["ERROR 8 of 8 lattice keepers refused to sign tessera"],
+            [
+                "ERROR 1 of 3 lattice keepers refused to sign tessera",
+                "ERROR 13 of 3 lattice keepers refused to sign tessera",
+            ],
+        ),
+        (
+            "ERROR 4 corrupt stripelets of the lattice in ring amber",
+            ["ERROR 77 corrupt stripelets of the lattice in ring amber"],
+            ["ERROR 0 corrupt stripelets of the lattice in ring amber"],
+        ),
+        (
+            "ERROR latticed: tessera read stopped at 96 of 4096 bytes",
+            ["ERROR latticed: tessera read stopped at 7 of 8192 bytes"],
+            ["ERROR latticed: tessera read stopped at 4096 of 4096 bytes"],
+        ),
+        (
             "ERROR quorumd: 0 of 8 lattice keepers answered, dissolving",
             ["ERROR quorumd: 0 of 64 lattice keepers answered, dissolving"],
             ["ERROR quorumd: 8 of 8 lattice keepers answered, dissolving"],

@@ -82,7 +82,7 @@ _CODE_BEFORE = re.compile(
 )
 COUNTED = r"(?:errors?|fail\w*|faults?|lost|missing|corrupt\w*|uncorrect\w*|bad|mismatch\w*|dropped)"
 _COUNT_BEFORE = re.compile(rf"(?i)\b{COUNTED}[ =:]{{1,3}}$")
-_COUNT_AFTER = re.compile(rf"(?i)^ ?(?:\w+ ){{0,3}}{COUNTED}\b")
+COUNT_AFTER = re.compile(rf"(?i)^ ?(?:\w+ ){{0,3}}{COUNTED}\b")
 
 _PLACE_BEFORE = re.compile(r"(?i)\b(?:in|on|at|of|for|from|to|by|via|with) +[A-Za-z_]+[-_ =:#\[(]{1,3}$")
 
@@ -333,7 +333,7 @@ def _value(sort: str, text: str, before: str, after: str) -> Atom:
     if sort in ("NUM", "HEX") and _DIGEST_BEFORE.search(before):
         pattern = _VALUES["WORD"]
     elif sort in ("NUM", "HEX"):
-        counts = _COUNT_BEFORE.search(before) or (_COUNT_AFTER.match(after) and not group)
+        counts = _COUNT_BEFORE.search(before) or (COUNT_AFTER.match(after) and not group)
         is_last = not after.strip() and re.search(r"\w *[=:] *$", before) is not None
         # What numbers no part of the job or of a run counts or measures something, whatever it is called.
         is_amount = sort == "NUM" and not group and not _PLACE_BEFORE.search(before)

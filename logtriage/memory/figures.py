@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from logtriage.memory.atoms import COUNTED, Atom, Kind
+from logtriage.memory.atoms import COUNT_AFTER, COUNTED, Atom, Kind
 from logtriage.memory.words import INDEXED
 from logtriage.rulebank.rule import Ratio
 
@@ -28,6 +28,7 @@ _UNIT = r"(?: ?[A-Za-z]{1,6}(?:/s)?)?"
 
 def with_figures(atoms: Sequence[Atom]) -> list[Atom]:
     """The atoms, with a ratio's numbers captured, and none or all held where that tells of the fault."""
+    atoms = [part for atom in atoms for part in _without_unit(atom)]
     found = [_held(atom, *_around(atoms, at)) for at, atom in enumerate(atoms)]
     for at, part in enumerate(found):
         end = next((at + 1 + n for n, each in enumerate(found[at + 1 :]) if each.kind is not Kind.TEXT), None)
@@ -40,9 +41,9 @@ def with_figures(atoms: Sequence[Atom]) -> list[Atom]:
             continue
         few, all_ = int(part.text), int(found[end].text)
         if not few:
-            found[at] = replace(part, pattern="0+")
+            found[at] = replace(part, pattern="0+", is_telling=True)
         elif few == all_ or (few < all_ and not _FAULTY.search(after[:40]) and not _FAULTY.search(before)):
-            found[at] = replace(part, pattern=r"0*[1-9]\d*", group=PART)
+            found[at] = replace(part, pattern=r"0*[1-9]\d*", group=PART, is_telling=True)
             found[end] = replace(found[end], pattern=r"0*[1-9]\d*", group=WHOLE)
             break
     return found
@@ -54,6 +55,23 @@ def ratio_of(atoms: Sequence[Atom]) -> Ratio | None:
     if PART not in values or WHOLE not in values:
         return None
     return Ratio.COMPLETE if int(values[PART]) == int(values[WHOLE]) else Ratio.INCOMPLETE
+
+
+def _without_unit(atom: Atom) -> list[Atom]:
+    """A number of bytes as its number and its unit: of a ratio, the former counts."""
+    whole = re.fullmatch(r"(\d{1,9})( ?)(bytes?)", atom.text)
+    if atom.kind is Kind.TEXT or atom.group != "size" or whole is None:
+        return [atom]
+    unit = [Atom(Kind.TEXT, each) for each in (whole[2], whole[3]) if each]
+    return [replace(atom, text=whole[1], pattern=r"\d+", group="", is_telling=True), *unit]
+
+
+def leads(atoms: Sequence[Atom], at: int) -> bool:
+    """Whether a number before a line's first word tells of the fault: none, all, or a count of faults."""
+    atom = atoms[at]
+    if atom.kind is Kind.TEXT or not atom.is_telling:
+        return False
+    return atom.pattern.startswith(("0", "100")) or COUNT_AFTER.match(_around(atoms, at)[1]) is not None
 
 
 def _around(atoms: Sequence[Atom], at: int) -> tuple[str, str]:
@@ -72,9 +90,9 @@ def _held(atom: Atom, before: str, after: str) -> Atom:
     if _ZERO.fullmatch(atom.text) and (
         is_share or _WANTED_BEFORE.search(before) or _WANTED_AFTER.search(after)
     ):
-        return replace(atom, pattern=rf"0+(?:[.,]0+)?(?: ?%)?{_UNIT}")
+        return replace(atom, pattern=rf"0+(?:[.,]0+)?(?: ?%)?{_UNIT}", is_telling=True)
     if is_share and _ALL_PERCENT.fullmatch(atom.text):
-        return replace(atom, pattern=r"100(?:[.,]0+)?(?: ?%)?")
+        return replace(atom, pattern=r"100(?:[.,]0+)?(?: ?%)?", is_telling=True)
     if atom.group == "size" and re.search(r"[1-9]", atom.text):
         return replace(atom, pattern=rf"(?:0*[1-9][\d.,]*|0*[.,]0*[1-9]\d*){_UNIT}")
     return atom

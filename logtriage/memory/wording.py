@@ -15,7 +15,7 @@ from math import log1p
 from types import MappingProxyType
 
 from logtriage.memory.atoms import Atom, Kind, atoms_of
-from logtriage.memory.figures import beyond, ratio_of, with_figures
+from logtriage.memory.figures import beyond, leads, ratio_of, with_figures
 from logtriage.memory.words import EMPTY, NOISE, UNSPACED
 from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.rule import Ratio
@@ -178,7 +178,7 @@ def _pattern(atoms: Sequence[Atom], value: Callable[[Atom], str]) -> str:
         for atom in atoms
     )
     first, last = atoms[0], atoms[-1]
-    begins = first.kind is Kind.TEXT and re.match(r"\w", first.text, re.ASCII)
+    begins = first.kind is not Kind.TEXT or re.match(r"\w", first.text, re.ASCII)
     ends = last.pattern.startswith("0*") or (
         last.kind is Kind.TEXT and re.search(r"\w$", last.text, re.ASCII)
     )
@@ -189,7 +189,9 @@ def _trimmed(atoms: Sequence[Atom], *, is_whole: bool) -> list[Atom]:
     """Without values and punctuation at either end, and unless all of it is wanted without what follows
     once enough is said.
     """
-    first = next((index for index, atom in enumerate(atoms) if _says_something(atom)), len(atoms))
+    first = next(
+        (at for at, atom in enumerate(atoms) if _says_something(atom) or leads(atoms, at)), len(atoms)
+    )
     kept: list[Atom] = []
     count = 0
     for atom in atoms[first:]:
