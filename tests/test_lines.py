@@ -334,3 +334,20 @@ def test_a_long_hostile_line_costs_no_more_than_its_length(unit: str, before: st
     assert grows_evenly(made, lambda data: (read(data), segments(plain(data))), 8_000)
     (line,) = read(made(400_000))[:1]
     assert len(line.text) <= 65_536 and len(line.message) <= 70_000
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks"), [(("cn-1", "cn-1"), (0, 3)), (("cn-1", "cn-2"), (None, None))], ids=["one", "two"]
+)
+def test_a_local_rank_beside_its_host_is_a_rank_on_a_lone_host(
+    hosts: tuple[str, str], ranks: tuple[int | None, int | None]
+) -> None:
+    text = "".join(
+        f"2026-01-31 08:00:0{at},000\t{host}:{local}\ttrain.loop:46\tINFO\t[step={at}] loss=2.5\n"
+        for at in range(4)
+        for host, local in zip(hosts, (0, 3), strict=True)
+    )
+    lines = read(text)
+    assert [(line.host, line.rank, line.level) for line in lines[:2]] == [
+        (host, rank, Level.INFO) for host, rank in zip(hosts, ranks, strict=True)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -314,3 +315,29 @@ def test_a_profiler_that_sums_up_the_run_shows_that_it_waited_for_data(total: fl
     table = PROFILED.format(mean=total / 400, total=total)
     slow = findings(of_rank(0, steps(20) + table)).slowness
     assert (slow is not None and slow.failure_type == "slow.data") is is_slow
+
+
+def of_ranges(label: Callable[[int, int], str], slow: int) -> str:
+    """Eight steps of four hosts with four ranks each, of whom one works longer while the others wait."""
+    return "".join(
+        f"{label(step, host)}ranks {4 * host}-{4 * host + 3}: compute={SLOW if host == slow else FAST}s "
+        f"comm_wait={0.01 if host == slow else SLOW - FAST}s\n"
+        for step in range(8)
+        for host in range(4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "hosts"),
+    [
+        (lambda step, host: f"{clock(60.0 * step)}\tcn-{host}:0\ttimes:71\tINFO\t[step={step}] ", ("cn-2",)),
+        (lambda step, host: f"{clock(60.0 * step)} INFO [step={step}] ", ()),
+    ],
+    ids=["each host of itself", "one of all ranks"],
+)
+def test_times_are_told_of_several_ranks_together(
+    tmp_path: Path, label: Callable[[int, int], str], hosts: tuple[str, ...]
+) -> None:
+    verdict = judged(tmp_path, {"train.log": of_ranges(label, 2)}).verdict
+    assert verdict.failure_type == "slow.straggler"
+    assert (verdict.culprits.ranks, verdict.culprits.hosts) == ((8, 9, 10, 11), hosts)

@@ -60,6 +60,7 @@ class Layout:
     ranks: frozenset[int] = frozenset()
     ranks_per_node: int | None = None
     rank_offset: int | None = None
+    is_of_hosts: bool = False  # several hosts say local ranks there: such a number alone is no rank
     process_is_rank: bool = False  # the JSON field "process" counts ranks, not processes
     writers: Mapping[tuple[str, int], int] = field(default_factory=dict)  # (host or "", pid) → rank
     year: int | None = None
@@ -121,6 +122,7 @@ def learn_layout(
         head.rank - head.local for head in heads if head.rank is not None and head.local is not None
     )
     offset = offsets.most_common(1)[0][0] if offsets else None
+    speakers = {head.host for head in heads if head.local is not None and head.rank is None}
     return Layout(
         columns=columns,
         styles=frozenset(styles),
@@ -130,6 +132,7 @@ def learn_layout(
         ranks=frozenset(ranks),
         ranks_per_node=max(locals_) + 1 if len(locals_) > 1 else None,
         rank_offset=offset if offset is not None and offset >= 0 else None,
+        is_of_hosts=len(speakers - {None}) > 1,
         process_is_rank=0 in processes and max(processes) < 100_000,
         writers=_writers(heads),
         year=year if not years else years.most_common(1)[0][0],

@@ -171,7 +171,7 @@ class LineReader:
     ) -> int | None:
         """The writer's global rank, from the line itself, the file, or the record that it continues."""
         layout = self._layout
-        if rank is None and head.local is not None:
+        if rank is None and head.local is not None and not (layout.is_of_hosts and head.host):
             rank = self._global(head.local)
         if rank is None and pid is not None and layout.writers:
             rank = layout.writers.get((host or "", pid))

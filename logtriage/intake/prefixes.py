@@ -57,6 +57,8 @@ _LOGFMT = regex(r"(?:time|ts|level|t|lvl)=")
 _LOGFMT_LEVEL = regex(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
 _LOGFMT_RANK = regex(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
 _LOGFMT_HOST = regex(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
+# OLMo's logs: time, host and local rank, module and line, level, with tabs between them.
+_HOST_AND_LOCAL = regex(r"\t([A-Za-z][\w.-]{1,100}):(\d{1,2})(?=\t)")
 _SEPARATOR = regex(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S))?")
 
 
@@ -127,6 +129,9 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
                 _adopt(head, read_head(text[end:], columns, year))
                 return len(text)
         return end
+    if text[end : end + 1] == "\t" and (match := _HOST_AND_LOCAL.match(text, end)):
+        head.host, head.local = match[1], int(match[2])
+        end = match.end()
     if match := _RAY_END.match(text, end):
         head.level, head.pid = LETTERS[match[1]], int(match[2])
         return match.end()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from logtriage.localize.duration_tables import cells, columns, is_heading
-from logtriage.localize.rosters import HOST_WORD, is_host
+from logtriage.localize.rosters import HOST_WORD, MOST_RANKS, RANGE_FIRST, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line
@@ -179,6 +179,9 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
             if row is None and line.number - heading_line <= HEADING_LINES and _RANK_FIRST.match(heading):
                 row = _NUMBER_ROW.match(text)
             rank = int(row["rank"]) if row is not None else topology.rank(line)
+            several = RANGE_FIRST.match(text[:200]) if row is None and "anks" in text[:200] else None
+            if hosts is None and several is not None:
+                rank = int(several["first"])
             rest = row["rest"] if row is not None else None
             if hosts is not None:
                 # Where no line tells a rank, each host's first process speaks for its host.
@@ -206,5 +209,7 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                         yield Duration(rank, (form, name), value, line)
             else:
                 rest = text.replace('"', "")
+            last = int(several["last"]) if several is not None and hosts is None else rank
+            alike = range(rank, last + 1) if last < rank + MOST_RANKS else ()
             for name, value in timings(rest).items():
-                yield Duration(rank, (form, name), value, line)
+                yield from (Duration(each, (form, name), value, line) for each in alike)

@@ -203,6 +203,17 @@ def _with_own_rank(line: Line) -> str:
     return message
 
 
+# `ranks 8-15: …`, which are those of the host that the line is from or, in a table, of any.
+RANGE_FIRST = regex(rf"^(?:[\w.]{{1,80}}:\d{{1,6}} )?(?:\[[^\]]{{1,60}}\] ?)?{_RANGE}\]? ?[:=|,]")
+
+
+def _own_ranges(told: Mapping[str, set[tuple[int, int]]]) -> Iterator[tuple[int, str]]:
+    """Ranks of hosts that each tell of one range, which no other tells of."""
+    ranges = sorted((*each, host) for host, own in told.items() for each in own)
+    if len(ranges) == len(told) > 1 and all(last < then for (_, last, _), (then, _, _) in pairwise(ranges)):
+        yield from ((rank, host) for first, last, host in ranges for rank in range(first, last + 1))
+
+
 _INTRODUCING = regex(r"ank|RANK|PROCID|task|proc(?:ess| )")
 
 
@@ -213,6 +224,7 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """
     silent: set[str] = set()
     in_table = False
+    own_ranges: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for line in lines:
         message = _with_own_rank(line)
         if in_table and (row := _RANK_AND_HOST.match(message)) is not None:
@@ -231,12 +243,18 @@ def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
             first = int(launcher["node"]) * int(launcher["each"])
             yield from ((rank, line.host) for rank in range(first, first + int(launcher["each"])))
             continue
+        if by_host and (own := RANGE_FIRST.match(message)) is not None:
+            first, last = int(own["first"]), int(own["last"])
+            if first < last < first + MOST_RANKS:
+                own_ranges[by_host].add((first, last))
+            continue
         if (shape := without_digits(message)) in silent:
             continue
         found = list(_introduced(message))
         yield from found
         if not found:
             silent.add(shape)
+    yield from _own_ranges(own_ranges)
 
 
 # Behind the rank and the host that a line introduces, the process: `rank 17 on cn-3, pid 90`.
