@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import clock, findings, of_rank, reading, scene, steps
+from scenes import clock, findings, judged, of_rank, reading, scene, steps
 
 from logtriage.diagnose.offline import decide
 from logtriage.intake.reading import Reading
@@ -233,3 +234,22 @@ def test_prefixes_in_one_file_are_as_good_as_files() -> None:
     text = "".join(f"[rank{rank}]: step {step} loss 2.0\n" for step in range(1, 5) for rank in range(4))
     text += "".join(timed_out(rank) for rank in (0, 1, 3))
     assert suspects(reading("all.log", text, SourceRole.MERGED)) == (2,)
+
+
+def test_the_odd_rank_is_cited_by_its_own_words_though_a_peer_named_it_first(tmp_path: Path) -> None:
+    def mismatched(rank: int, *, odd: bool, peer: int) -> str:
+        sides = [
+            PRINT.format(seq=5, op="BARRIER" if is_odd else "ALLREDUCE", shape="" if is_odd else "[1]")
+            for is_odd in (odd, not odd)
+        ]
+        return steps(9) + (
+            f"RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running "
+            f"collective: {sides[0]}, but Rank {peer} is running collective: {sides[1]}.\n"
+        )
+
+    files = {
+        f"rank{rank}.log": mismatched(rank, odd=rank == 2, peer=0 if rank == 2 else 2) for rank in range(4)
+    }
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("collective.desync", (2,))
+    assert [each.file for each in verdict.evidence] == ["rank2.log", "rank0.log"]

@@ -351,3 +351,21 @@ def test_a_local_rank_beside_its_host_is_a_rank_on_a_lone_host(
     assert [(line.host, line.rank, line.level) for line in lines[:2]] == [
         (host, rank, Level.INFO) for host, rank in zip(hosts, ranks, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "level", "message"),
+    [
+        ("2026-01-31 08:00:00      10.0.0.7 [1] step 3 loss 2.5", "10.0.0.7", None, "step 3 loss 2.5"),
+        ("2026-01-31 08:00:00,123 10.0.0.9 [] Exception: gone", "10.0.0.9", None, "Exception: gone"),
+        ("<error>   [2026-01-31 08:00:00] 0a1b2c3d || gone", None, Level.ERROR, "gone"),
+        ("<>        [2026-01-31 08:00:00] 0a1b2c3d || gone", None, None, "gone"),
+    ],
+    ids=["xla_dist", "xla_dist of no ordinal", "determined", "determined, plain"],
+)
+def test_launchers_put_the_machine_or_the_level_ahead(
+    text: str, host: str | None, level: Level | None, message: str
+) -> None:
+    line = read(text + "\n")[0]
+    assert (line.host, line.level, line.message.strip()) == (host, level, message)
+    assert line.time is not None

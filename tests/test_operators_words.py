@@ -159,3 +159,40 @@ def test_most_of_each_batch_is_the_cost_of_its_data(tmp_path: Path) -> None:
         for number, cost in enumerate([2.31, 2.2, 2.4, 2.29, 2.33, 2.3, 2.28, 2.41])
     )
     assert judged(tmp_path, {"train.log": text}).verdict.failure_type == "slow.data"
+
+
+GIVEN_UP = (
+    "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/b/x/o/7: Busy"
+)
+
+
+@pytest.mark.parametrize(
+    "heading", ["", "Exception in device=TPU:5: 503 GET https://storage.googleapis.com/b/x/o/7: Busy"]
+)
+def test_what_was_given_up_is_cited_before_what_was_tried_again(tmp_path: Path, heading: str) -> None:
+    retries = "".join(
+        f"{clock(60 + attempt)} WARNING Retrying {GIVEN_UP.replace('/7', f'/{attempt}')}: try {attempt}\n"
+        for attempt in range(1, 4)
+    )
+    text = steps(30) + retries + (f"{heading}\n" if heading else "") + traceback(GIVEN_UP)
+    verdict = judged(tmp_path, {"train.log": text}).verdict
+    assert verdict.failure_type == "storage.object_store"
+    cited = [each.text for each in verdict.evidence]
+    assert cited[0] == GIVEN_UP
+    assert not heading or cited[1] == heading
+
+
+def test_a_launchers_report_below_a_label_is_what_is_left_of_a_process(tmp_path: Path) -> None:
+    told = (
+        "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing "
+        "the job to be terminated. The first process to do so was:",
+        "Process name: 3",
+        "Exit code: 1",
+    )
+    text = "".join(
+        f"<info>    [2026-01-31 08:00:{at:02d}] 0a1b2c3d || INFO: harness: step {at} done\n"
+        for at in range(30)
+    ) + "".join(f"<>        [2026-01-31 08:00:31] 0a1b2c3d || {each}\n" for each in told)
+    verdict = judged(tmp_path, {"trial.log": text}).verdict
+    assert verdict.failure_type == "unknown"
+    assert any(each.text.endswith("|| Exit code: 1") for each in verdict.evidence)

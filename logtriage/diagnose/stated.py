@@ -13,6 +13,7 @@ from logtriage.localize.cascade import Group
 from logtriage.localize.collectives import accused
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import MACHINE_ROLES, Findings
+from logtriage.localize.survival import RETRYING
 from logtriage.model import Culprits, Evidence, Line
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
@@ -55,6 +56,7 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
             order[each.strength],
             bool(culprits.ranks) and each.rank not in culprits.ranks,
             _is_elsewhere(each, culprits),
+            _is_retried(each),
             each.rule is None,
             not culprits.ranks and each.rank is not None and each.rank,  # all alike: rank 0 speaks
             each.time is None,
@@ -65,6 +67,11 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
 
 def _words(candidate: Candidate) -> str:
     return _NUMBERS.sub("", candidate.line.message)[:200]
+
+
+def _is_retried(candidate: Candidate) -> bool:
+    """Whether its line says that this was not yet the end of it."""
+    return RETRYING.search(candidate.line.text[:2000]) is not None
 
 
 def _is_elsewhere(candidate: Candidate, culprits: Culprits) -> bool:
@@ -84,6 +91,7 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
             bool(culprits.ranks) and each.rank not in culprits.ranks,
             _is_elsewhere(each, culprits),
             each.strength is Strength.HINT,
+            _is_retried(each),
             each.role is not Role.CAUSE and each.record is not lead.record,
             each.rank or 0,
             each.time is None,
@@ -143,6 +151,8 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         cited.insert(1, Evidence(above, "the code that raised it"))
     if (below := _introduced(lead, findings)) is not None and below not in [each.line for each in cited]:
         cited.insert(1, Evidence(below, "what it introduces"))
+    if (heading := _heading(lead, findings)) is not None and heading not in [each.line for each in cited]:
+        cited.insert(1, Evidence(heading, "the same, as its process was caught"))
     for end in findings.exits:
         if end.beside is not None and any(end.line == each.line for each in chosen):
             cited.append(Evidence(end.beside, f"ended with {describe(end.code)}"))
@@ -165,6 +175,20 @@ def _code_above(lead: Candidate, findings: Findings) -> Line | None:
         if line.message.startswith("    ") and not line.message.lstrip().startswith(("raise ", "^", "~"))
     ]
     return code[0] if code else None
+
+
+LEAST_SAID = 24  # characters of an exception's words by which its repetition is known
+
+
+def _heading(lead: Candidate, findings: Findings) -> Line | None:
+    """The line right above a traceback that tells its exception's words already, and of whom it is."""
+    _, _, words = lead.line.message.partition(": ")
+    if lead.record is None or len(words := words.strip()[:200]) < LEAST_SAID:
+        return None
+    begin = lead.record.lines[0].number
+    above = [line for line in findings.scene.lines(lead.line.file) if 0 < begin - line.number <= 2]
+    said = [line for line in above if words in line.text and not line.message.startswith(" ")]
+    return said[-1] if said else None
 
 
 def _introduced(lead: Candidate, findings: Findings) -> Line | None:

@@ -58,9 +58,7 @@ _RAY = regex(
     r"\((?:[A-Za-z_][\w.:<>-]{0,80} ?)?(?:rank=(\d{1,6}),? ?)?pid=(\d{1,10})(?:, ?ip=([\w.:-]{1,60}))?\) ?"
 )
 # SkyPilot's rank, set off by commas, counts nodes; before it stands the name of one: `(worker2, rank=2, …)`.
-_SKYPILOT = regex(
-    r"\((?:([\w.-]{1,80}), rank=\d+|[\w.-]{1,80}), pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?"
-)
+_SKYPILOT = regex(r"\((?:([\w.-]{1,80}), rank=\d+|[\w.-]{1,80}), pid=(\d{1,10})(?:, ip=([\w.:-]{1,60}))?\) ?")
 # TorchX's, of the replica of a role and the process in it: `trainer/1 [2]:`, `trainer/1 [default2]:`.
 _TORCHX = regex(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) (?:\[(\d{1,4})\]:|(?=\[[a-z_]{1,20}\d{1,4}\]:))")
 _POD = regex(r"\[pod/([\w.-]{1,253})/[\w.-]{1,253}\] ?")
@@ -81,6 +79,8 @@ _BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
 _NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.
 _WORKER = regex(r"((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]{0,100}) \[worker:\d{1,5}\] ?")
+# Determined's command line prints `<info>    [time] container || …`, and no word for plain output.
+_LEVEL_AHEAD = regex(r"<([A-Za-z]{0,8})> +(?=\[\d{4}-\d\d-\d\d)")
 _RAY_NODE = regex(r"\((?:raylet|autoscaler|scheduler)(?:, ?ip=([\w.:-]{1,60}))?[^()]{0,40}\) ?")
 _RANK_PAREN = regex(r"\((?i:rank)[ _:=-]{0,2}(\d{1,6})\):? ?")
 _SRUN = regex(r" {0,5}(\d{1,6}):(?: |$)")
@@ -125,6 +125,9 @@ def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
         elif first == "<":
             if match := _PRIORITY.match(text, position):
                 head.level = SYSLOG_LEVELS[int(match[1]) & 7]
+                end = match.end()
+            elif match := _LEVEL_AHEAD.match(text, position):
+                head.level = level_named(match[1])
                 end = match.end()
         else:
             if columns.srun_labels and position == 0 and (match := _SRUN.match(text, 0)):

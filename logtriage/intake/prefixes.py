@@ -27,6 +27,8 @@ _RAY_END = regex(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
 _TF_END = regex(r":? ([IWEF]) (?=\S{1,200}:\d+\])")
 # Determined's trial logs: `[time] container [rank=3] || …`; its master's lines have spaces before the bars.
 _DETERMINED = regex(r"\]? {1,12}(?:[0-9a-f-]{6,36} )?(?:\[rank=(\d{1,6})\] )? {0,12}\|\|(?= )")
+# torch_xla's xla_dist: time, address of the machine and its number: `2026-01-31 08:00:00 10.0.0.7 [1] …`.
+_XLA_DIST = regex(r" {1,12}((?:\d{1,3}\.){3}\d{1,3}) \[\d{0,4}\] ")
 _NEMO = regex(r"\[NeMo ([IWEDC]) (?=\d)")
 _SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
 _PROGRAM_PID = regex(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
@@ -129,6 +131,9 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
                 _adopt(head, read_head(text[end:], columns, year))
                 return len(text)
         return end
+    if match := _XLA_DIST.match(text, end):
+        head.host = match[1]
+        return match.end()
     if text[end : end + 1] == "\t" and (match := _HOST_AND_LOCAL.match(text, end)):
         head.host, head.local = match[1], int(match[2])
         end = match.end()

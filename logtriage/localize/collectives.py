@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from logtriage.localize.behind import Suspects, Waiting, behind_in_order, behind_in_waits, chain, late_comers
@@ -34,6 +34,7 @@ _FINGERPRINT = regex(
 def waits(scene: Scene) -> list[Waiting]:
     """The first collective that each rank's watchdog (or the debug wrapper's fingerprint) named."""
     found: dict[int, Waiting] = {}
+    spoken: set[int] = set()
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue
@@ -44,10 +45,14 @@ def waits(scene: Scene) -> list[Waiting]:
                     rank, Waiting(rank, int(match["seq"]), match["op"], match["shape"] or "", line)
                 )
             if "CollectiveFingerPrint(" in line.text:
-                for match in _FINGERPRINT.finditer(line.text[:16_384]):
+                for at, match in enumerate(_FINGERPRINT.finditer(line.text[:16_384])):
                     rank = int(match["rank"])
-                    seq, shape = int(match["seq"] or 0), match["shape"] or ""
-                    found.setdefault(rank, Waiting(rank, seq, match["op"], shape, line))
+                    told = Waiting(rank, int(match["seq"] or 0), match["op"], match["shape"] or "", line)
+                    known = found.setdefault(rank, told)
+                    # Each names itself first: its own line says it better than that of a peer.
+                    if at == 0 and rank not in spoken and replace(known, line=line) == told:
+                        found[rank] = told
+                    spoken |= {rank} if at == 0 else set()
     return list(found.values())
 
 
@@ -91,7 +96,7 @@ def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
     if not most or len(odd) * 2 >= len(near):
         odd = []  # no majority: the logs do not decide who left the path
     names = " against ".join(map(_told, ordered))
-    lines = tuple(side[0].line for side in ordered)
+    lines = tuple(dict.fromkeys(side[0].line for side in ordered))
     return Mismatch(tuple(sorted(each.rank for each in odd)), lines, names)
 
 

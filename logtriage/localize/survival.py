@@ -48,7 +48,7 @@ _SUCCEEDED = regex(
     r"|\b(?:succeeded|recovered|reconnected|re-?established)\b[^.;]{0,60}\b(?:retr(?:y|ies)|attempts?|tries|after)\b"
 )
 # What a line says of an error that is not yet the end of it, and what tells that it was not.
-_RETRYING = regex(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
+RETRYING = regex(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
 _DONE = regex(
     r"(?i)\b(?:saved|written|completed?|finished|succeeded|success(?:ful(?:ly)?)?|uploaded|loaded)\b"
 )
@@ -179,7 +179,7 @@ def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str
     wanted = {
         each.line.file
         for each in candidates
-        if each.failure_type.startswith(_STOPS_ALL) or _RETRYING.search(each.line.text[:2000])
+        if each.failure_type.startswith(_STOPS_ALL) or RETRYING.search(each.line.text[:2000])
     }
     lines: dict[tuple[str, int | None], list[Line]] = defaultdict(list)
     for reading in scene.readings:
@@ -341,7 +341,7 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
 
 def _was_retried(candidate: Candidate, afterwards: Afterwards) -> bool:
     """Whether its line says that it is tried again, and what its writer says next is that all went well."""
-    if not _RETRYING.search(candidate.line.text[:2000]):
+    if not RETRYING.search(candidate.line.text[:2000]):
         return False
     lines = afterwards.lines.get((candidate.line.file, candidate.line.rank), [])
     first = bisect.bisect_right(lines, candidate.line.number, key=lambda line: line.number)
