@@ -129,3 +129,14 @@ def test_a_bar_that_is_drawn_anew_without_moving_shows_a_hang(end: str) -> None:
     assert outcome(moving).kind == "running"
     assert outcome(moving + evaluated).kind == "running"
     assert outcome(moving + frozen + bar(120, 4900) + bar(121, 4902)).kind == "running"
+
+
+def test_steps_without_a_time_are_dated_by_the_lines_above_them() -> None:
+    def told(step: int) -> str:
+        reports = "".join(f"completed step: {step}, seconds: 2.{rank}, loss: 2.1\n" for rank in range(4))
+        return f"{clock(2 * step)} [loader] sample {7 * step} seen\n{reports}"
+
+    text = "".join(told(step) for step in range(1, 40))
+    assert outcome(text).kind == "running"
+    ended = outcome(text + idle(90, 30))
+    assert (ended.kind, ended.line and "step: 39" in ended.line.text) == ("hang", True)

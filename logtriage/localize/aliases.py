@@ -49,10 +49,12 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
     for label, host in _introduced_below(scene):
         told_of[label].add(host)
     labels = set(told_of)
+    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
     for source in scene.sources:
         if source.host in of_files and source.host is not None and source.role in JOB_ROLES:
             told_of[source.host] |= reported[source.file] - {source.host}
-    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
+            if len(writers := prefixed[source.file]) == 1 and writers <= by_machines:
+                told_of[source.host] |= writers  # llm-3.log of one machine, which has a kernel log
     for host, names in told_of.items():
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
@@ -265,8 +267,22 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
         found = {**beside, **found}
     if _are_of_one_row(found):
         return found
+    if lone := _lone_machines(scene):
+        return lone
     labels = _by_labels(scene)
     return labels if _are_of_one_row(labels) else _by_blocks(scene)
+
+
+def _lone_machines(scene: Scene) -> dict[str, str]:
+    """Hosts of files in each of which one machine alone names itself, another in each, with kernel logs."""
+    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
+    named = {
+        reading.source.file: {line.host for line in reading.lines if line.host is not None}
+        for reading in scene.readings
+        if reading.source.role is SourceRole.MERGED and reading.source.host is None
+    }
+    lone = {file: str(*hosts) for file, hosts in named.items() if len(hosts) == 1 and hosts <= by_machines}
+    return lone if len(set(lone.values())) == len(lone) > 1 else {}
 
 
 def _are_of_one_row(hosts: Mapping[str, str]) -> bool:

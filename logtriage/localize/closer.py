@@ -22,6 +22,7 @@ from logtriage.localize.findings import Findings
 from logtriage.localize.progress import Trace, gather, median, usual_interval
 from logtriage.localize.scene import build_scene
 from logtriage.localize.slow import Slowness, of_ranks
+from logtriage.localize.spoken_labels import with_spoken_ranks
 from logtriage.localize.step_parts import durations_of
 from logtriage.localize.stragglers import Straggling, as_slow, earliest, onset
 from logtriage.model import Line, Source
@@ -211,7 +212,7 @@ def read_between(
     offsets = sorted({begin + (end - begin) * index // WINDOWS for index in range(WINDOWS)})
     try:
         places = tuple(_numbered(root, source, offsets))
-        return read_windows(root, source, replace(extent, places=places), WINDOW_BYTES)
+        return with_spoken_ranks(read_windows(root, source, replace(extent, places=places), WINDOW_BYTES))
     except StreamFault:
         return None
 

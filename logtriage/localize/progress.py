@@ -285,11 +285,7 @@ def usual_interval(traces: Sequence[Trace]) -> float:
     # Ranks that report together share their times; steps of one rank do only if they are not its own.
     # Of ranks that write into one file without a name the first to report a step tells when it was made.
     firsts = [
-        [
-            point
-            for before, point in pairwise((None, *trace.points))
-            if before is None or point.step != before.step
-        ]
+        [point for at, point in enumerate(trace.points) if at == 0 or point.step != trace.points[at - 1].step]
         for trace in traces
     ]
     stamps = sum(len({point.line.time for point in points}) for points in firsts)

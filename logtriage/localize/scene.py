@@ -16,6 +16,7 @@ from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.jobs import other_jobs
+from logtriage.localize.spoken_labels import with_spoken_ranks
 from logtriage.model import JOB_ROLES, Level, Line, Raised, Record, Source
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
@@ -163,6 +164,7 @@ def _sorted(files: Sequence[_Examined], matcher: Matcher) -> Scene:
 
 
 def _examined(reading: Reading, matcher: Matcher) -> _Examined:
+    reading = with_spoken_ranks(reading)
     grouped = list(records(reading.lines))
     found = _Examined(reading, grouped, [])
     for record, (said, next_said) in zip(grouped, _neighbours(grouped), strict=True):

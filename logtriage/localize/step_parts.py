@@ -89,9 +89,13 @@ def _seconds_a_step(progress: Progress) -> float | None:
         points = [point for point in trace.points if point.line.time is not None]
         late = points[-max(LEAST_VALUES, len(points) // 3) :]
         if len(late) >= LEAST_VALUES:
-            first, last = late[0], late[-1]
-            steps, seconds = last.step - first.step, (last.line.time or 0.0) - (first.line.time or 0.0)
-            told += [seconds / steps] if steps > 0 and seconds > 0 else []
+            paces = [
+                ((later.line.time or 0.0) - (earlier.line.time or 0.0)) / (later.step - earlier.step)
+                for earlier, later in pairwise(late)
+                if later.step > earlier.step
+            ]
+            pace = median(paces) if paces else 0.0  # a bar that ends at another count is one of them
+            told += [pace] if pace > 0 else []
     return median(told) if told else None
 
 
@@ -175,4 +179,5 @@ def _valued(scene: Scene) -> Iterator[tuple[Line, str, tuple[float, ...]]]:
             text = _CLOCK.sub("", text[:400])
             values = tuple(float(found[1]) for found in _VALUE.finditer(text))[:MOST_COLUMNS]
             if len(values) > 1 and _SPEAKS.search(text):
-                yield line, " ".join(without_digits(_LABEL.sub("", text)).split())[:120], values
+                form = " ".join(without_digits(_LABEL.sub("", text)).split())
+                yield line, form.replace(" .", ".")[:120], values  # shorter numbers stand behind spaces

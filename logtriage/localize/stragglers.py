@@ -26,6 +26,7 @@ NORMAL = 1.4826  # of a normal distribution, standard deviation over median abso
 LEAST_VALUES = 4
 PERSISTENT = 0.75  # share of a rank's late values that must lie beyond nine of ten of the peers'
 PERSISTENT_BESIDE = 0.5  # the same of a rank beside one that is persistent
+ALIKE_FACTORS = 0.9  # of the highest, by which two kinds of lines tell the same
 MOST_VALUES = 400  # of one rank and kind, the last ones
 
 
@@ -72,7 +73,11 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
             found.append((slow, frozenset(enough)))
     if not found:
         return Alike(compared) if compared > 2 else None
-    best, seen = max(found, key=lambda each: each[0].factor)
+    highest = max(slower.factor for slower, _ in found)
+    best, seen = max(  # of those that tell it alike the finest: from when on it was, too
+        (each for each in found if each[0].factor >= ALIKE_FACTORS * highest),
+        key=lambda each: (sum(len(kinds[each[0].kind][rank]) for rank in each[0].ranks), each[0].factor),
+    )
     newest = {rank: values[-1].seconds for rank, values in kinds[best.kind].items()}
     # Of a rank without such lines another kind of them may tell, and of one with too few since it is slow.
     beside = {rank for each, _ in found for rank in each.ranks if rank not in seen or newest[rank] > best.bar}

@@ -1,0 +1,106 @@
+"""Labels of any form in front of each line of a file of many ranks, whose ranks their own lines tell.
+
+`[trainer-0-7/gpu-image-1] ` says nothing by itself, but the process behind it says which rank it is: NCCL
+when it joins the communicator of all, PyTorch before what it complains of. Where the numbers of labels and
+ranks keep one distance, it holds for labels that said nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from logtriage.intake.lines import LineReader
+from logtriage.intake.reading import Reading
+from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
+
+_LABEL = regex(r"(?:\[[^\[\]\n]{2,100}\]|\([^()\n]{2,100}\)|(?=[\w./-]{0,80}\d)[A-Za-z][\w./-]{1,80} ?\|) ")
+_NAMED = regex(r"\b(?:global_?)?rank[-_ =:]{0,2}(\d{1,6})\b", re.IGNORECASE)
+_OF_A_NODE = regex(r", rank=\d{1,6}, pid=")  # SkyPilot's `(worker2, rank=2, pid=…)` counts nodes
+_JOINED = regex(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
+_OWN = regex(r"\[rank(\d{1,6})\]:")
+_LAST_NUMBER = regex(r"(\d{1,5})\D{0,4}$")
+SAMPLE = 2_000  # lines
+LEAST_LINES = 3  # of each label
+MOST_RANKED = 0.25  # share of the lines whose ranks are known without the label …
+LABELLED = 0.6  # … and that of those with a label
+MOST_LABELS = 64  # of one file: who writes a time in brackets has more
+
+
+def with_spoken_ranks(reading: Reading) -> Reading:
+    """A reading whose labelled lines have the ranks of their labels, and are read anew behind them."""
+    ranks = _ranks_of_labels(reading)
+    if not ranks:
+        return reading
+    reader = LineReader(reading.source, reading.layout)
+    return replace(reading, lines=tuple(_read_behind(line, ranks, reader) for line in reading.lines))
+
+
+def _read_behind(line: Line, ranks: dict[str, int], reader: LineReader) -> Line:
+    label = _label(line)
+    if label not in ranks:
+        return line
+    behind = line.text[len(label) :].encode("utf-8", "replace")
+    return replace(reader.read(behind, line.number, line.offset), text=line.text, rank=ranks[label])
+
+
+def _label(line: Line) -> str:
+    found = _LABEL.match(line.text[:120])
+    return found[0] if found is not None else ""
+
+
+def _ranks_of_labels(reading: Reading) -> dict[str, int]:
+    """Rank by label; empty where the file has none, or they do not tell several ranks apart."""
+    source = reading.source
+    if source.role not in (SourceRole.MERGED, SourceRole.WORKER) or source.rank is not None:
+        return {}
+    lines = reading.lines
+    sample = lines[:SAMPLE]
+    if sum(line.rank is not None for line in sample) > MOST_RANKED * len(sample):
+        return {}
+    counts = Counter(map(_label, sample))
+    counts.pop("", None)
+    labels = {label for label, times in counts.items() if times >= LEAST_LINES}
+    if not 1 < len(labels) <= MOST_LABELS or sum(counts[each] for each in labels) < LABELLED * len(sample):
+        return {}
+    told = _told(labels, lines)
+    found = {label: claimed.pop() for label, claimed in told.items() if len(claimed) == 1}
+    found |= _at_one_distance(labels, found)
+    return found if len(set(found.values())) == len(found) > 1 else {}
+
+
+def _told(labels: Iterable[str], lines: Sequence[Line]) -> dict[str, set[int]]:
+    """What each label, or what stands behind it, says of its rank."""
+    told: dict[str, set[int]] = {
+        label: {int(named[1])}
+        for label in labels
+        if (named := _NAMED.search(label)) is not None and _OF_A_NODE.search(label) is None
+    }
+    if told:
+        return told
+    joined: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))  # by size of communicator
+    own: dict[str, set[int]] = defaultdict(set)
+    for line in lines:
+        text = line.text[:600]
+        if "nranks" in text and (of_nccl := _JOINED.search(text)) is not None:
+            joined[int(of_nccl[2])][_label(line)].add(int(of_nccl[1]))
+        elif (
+            "[rank" in text and (label := _label(line)) and (said := _OWN.match(text, len(label))) is not None
+        ):
+            own[label].add(int(said[1]))
+    for label, ranks in joined[max(joined)].items() if joined else ():
+        own[label] |= ranks
+    return own
+
+
+def _at_one_distance(labels: Iterable[str], known: dict[str, int]) -> dict[str, int]:
+    """The ranks of the other labels, where all known ones are as far from the labels' last numbers."""
+    numbers = {label: int(last[1]) for label in labels if (last := _LAST_NUMBER.search(label)) is not None}
+    distances = {known[label] - number for label, number in numbers.items() if label in known}
+    if len(distances) != 1 or sum(label in known for label in numbers) < 2 or min(distances) < 0:
+        return {}
+    distance = distances.pop()
+    return {label: number + distance for label, number in numbers.items() if label not in known}

@@ -1,0 +1,95 @@
+"""Labels of any form, whose ranks their own lines tell; and where files of many ranks were written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scenes import WATCHDOG, bank_read_once, clock, judged, reading, traceback
+
+from logtriage.localize.spoken_labels import with_spoken_ranks
+
+KEY = traceback("KeyError: 'source'", "mix", "/app/mixer.py")
+XID = "[Sat Jan 31 07:00:01 2026] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14\n"
+
+
+def joined(rank: int, size: int = 16) -> str:
+    prefix = f"cn-{rank // 8}:{90 + rank}:{190 + rank} [{rank % 8}] NCCL INFO"
+    return f"{prefix} comm 0x55f{rank} rank {rank} nranks {size} - Init COMPLETE"
+
+
+def node(number: int, label: Callable[[int], str], *, says: bool = True, faulty: int = 13) -> str:
+    """What one file gathers of eight ranks, one of which fails while it stores nothing more."""
+    ranks = range(8 * number, 8 * number + 8)
+    lines = [f"{label(rank)}{joined(rank)}" for rank in ranks if says and rank != faulty]
+    lines += [
+        f"{label(rank)}{clock(6 * at)} INFO sample {at} of {rank % 3} seen"
+        for at in range(30)
+        for rank in ranks
+    ]
+    if faulty in ranks:
+        lines += [f"{label(faulty)}{line}" for line in KEY.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda rank: f"[trainer-0-{rank // 8}/gpu-image-{rank % 8}] ",
+        lambda rank: f"(Actor pid={4000 + rank}, rank={rank}) ",
+        lambda rank: f"pod-{rank // 8}/c{rank % 8} | ",
+    ],
+)
+def test_whose_a_line_is_follows_from_what_its_label_told_before(
+    tmp_path: Path, label: Callable[[int], str]
+) -> None:
+    with bank_read_once():
+        body = judged(tmp_path, {f"out.{number}.log": node(number, label) for number in range(2)}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.key", (13,))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda rank: f"[trainer-0-{rank // 8}/gpu-image-{rank % 8}] ",  # nobody says which rank it is
+        lambda rank: f"(worker{rank}, rank={rank}, pid={4000 + rank}) ",  # SkyPilot counts nodes
+    ],
+)
+def test_labels_that_tell_no_rank_are_left_alone(label: Callable[[int], str]) -> None:
+    told = reading("out.log", node(1, label, says=False))
+    assert with_spoken_ranks(told) is told
+
+
+def test_a_rank_in_brackets_behind_a_pod_and_its_container(tmp_path: Path) -> None:
+    text = node(1, lambda rank: f"llm-worker-1 trainer [rank{rank}] ")
+    first = node(0, lambda rank: f"llm-worker-0 trainer [rank{rank}] ")
+    body = judged(tmp_path, {"llm-worker-0.log": first, "llm-worker-1.log": text}).verdict
+    assert body.culprits.ranks == (13,)
+
+
+def test_a_file_of_one_machine_that_has_a_kernel_log_is_of_that_machine(tmp_path: Path) -> None:
+    files = {f"llm_{number}.out": node(number, lambda rank: f"[rank{rank}]:") for number in range(2)}
+    kernels = {f"sys/cn-{number}.dmesg.log": XID for number in range(2)}
+    culprits = judged(tmp_path, files | kernels).verdict.culprits
+    assert (culprits.ranks, culprits.hosts) == ((13,), ("cn-1",))
+
+
+def test_a_label_with_nothing_behind_it_indicates_nothing(tmp_path: Path) -> None:
+    label = "llm-worker-0 trainer [rank{}] ".format
+    steps = "".join(
+        f"{label(rank)}{clock(2 * at)} INFO step {at} loss 2.1\n" for at in range(20) for rank in range(4)
+    )
+    frames = (
+        "frame #0: c10d::watch() + 0x98 (0x7f01 in libtorch_cuda.so)\n\nframe #1: clone + 0x44 (0x7f02)\n"
+    )
+    died = "".join(
+        f"{label(rank)}{line}\n"
+        for rank in range(3)
+        for line in (WATCHDOG.format(rank=rank, op="ALLREDUCE") + frames).splitlines()
+    )
+    verdict = judged(tmp_path, {"out.log": steps + died})
+    text = (steps + died).splitlines()
+    told = [text[each.line - 1] for each in verdict.indications]
+    assert any("frame #1" in each for each in told)
+    assert not [each for each in told if each.rstrip().endswith("]")]
