@@ -180,3 +180,27 @@ def test_slow_are_also_ranks_of_the_same_file_of_which_little_was_read_first(tmp
     sources = [each.source for each in read]
     slow = with_companions(found, job(tmp_path, texts), sources, extents).slowness
     assert slow is not None and slow.ranks == (17, 18, 19, 22)
+
+
+def test_of_two_kinds_of_times_the_finer_tells_since_when() -> None:
+    def timed(rank: int) -> str:
+        work = [900 if rank == 5 and step >= 23 else 600 + step % 7 for step in range(60)]
+        return "".join(
+            f"{clock(2 * step)} INFO step {step} compute {work[step]}ms wait {10 if rank == 5 else 310}ms\n"
+            for step in range(1, 60)
+        )
+
+    def table(step: int) -> str:
+        rows = "".join(
+            f"  rank {rank} fwd_bwd_ms {930 if rank == 5 and step >= 23 else 610} "
+            f"wait_ms {10 if rank == 5 else 320}\n"
+            for rank in range(16)
+        )
+        return f"{clock(2 * step)} per-rank times of step {step}\n{rows}"
+
+    told = [of_rank(rank, timed(rank)) for rank in range(16)]
+    told.append(reading("report.log", "".join(table(step) for step in range(2, 60, 8))))
+    whole = scene(*told)
+    found = compare(durations(whole, find(whole, bank()).topology))
+    assert isinstance(found, Straggling) and found.ranks == (5,)
+    assert found.since is not None and " step 23 " in found.since.text

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from scenes import WATCHDOG, bank_read_once, clock, judged, reading, traceback
 
+from logtriage.localize.jobs import other_jobs
 from logtriage.localize.spoken_labels import with_spoken_ranks
+from logtriage.rulebank.rule import Role
 
 KEY = traceback("KeyError: 'source'", "mix", "/app/mixer.py")
 XID = "[Sat Jan 31 07:00:01 2026] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14\n"
@@ -93,3 +95,15 @@ def test_a_label_with_nothing_behind_it_indicates_nothing(tmp_path: Path) -> Non
     told = [text[each.line - 1] for each in verdict.indications]
     assert any("frame #1" in each for each in told)
     assert not [each for each in told if each.rstrip().endswith("]")]
+
+
+def test_of_a_namespace_without_a_word_on_the_jobs_pods_no_other_pod_counts() -> None:
+    events = "".join(
+        f"2026-01-31T08:00:{number}Z  Warning  BackOff  pod/log-shipper-{number:05d}  Back-off restarting\n"
+        for number in range(20, 30)
+    )
+    record = "".join(f"pod/llm-worker-{number} node=cn-{number} phase=Running\n" for number in range(2))
+    log = node(0, lambda rank: f"[rank{rank}]:")
+    told = [reading("events.txt", events), reading("job.log", record), reading("slice-0-0.log", log)]
+    assert all(other_jobs(told).concern(line, Role.CAUSE) for line in told[0].lines)
+    assert not any(other_jobs(told).concern(line, Role.CAUSE) for line in (*told[1].lines, *told[2].lines))
