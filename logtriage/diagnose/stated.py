@@ -28,6 +28,7 @@ def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", wh
         if len(named) == 1:  # it did not say which rank it is; those who lost it do
             culprits = replace(culprits, ranks=tuple(named))
             told = f"its peers lost rank {next(iter(named))}"
+    culprits = _slowed(root, culprits, findings)
     evidence = _evidence(root, culprits, findings)
     lead = root.causes[0] if root.causes else root.members[0]
     return Decision(
@@ -43,6 +44,17 @@ def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", wh
         symptoms=_symptoms(findings, root),
         alternatives=_alternatives(findings, root),
     )
+
+
+def _slowed(root: Group, culprits: Culprits, findings: Findings) -> Culprits:
+    """With the ranks that were seen to be slow where heat or power held back a GPU that no line places."""
+    slow = findings.slowness
+    if root.failure_type != "gpu.thermal_power" or culprits.ranks:
+        return culprits
+    if slow is None or slow.failure_type != "slow.straggler":
+        return culprits
+    there = {*findings.topology.hosts_of(slow.ranks), *slow.hosts}
+    return replace(culprits, ranks=slow.ranks) if there <= set(culprits.hosts) else culprits
 
 
 def _lead(root: Group, culprits: Culprits) -> Candidate:

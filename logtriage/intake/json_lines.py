@@ -11,7 +11,9 @@ from logtriage.intake.times import Stamp, epoch_seconds, find_time
 from logtriage.model import Level
 from logtriage.regex import regex
 
-MESSAGES = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message")
+MESSAGES = (
+    "message", "msg", "log", "MESSAGE", "text", "textPayload", "event", "body", "short_message", "line",
+)  # fmt: skip
 _EXCEPTIONS = (
     "exc_info", "exc", "exception", "traceback", "stack_trace", "stacktrace", "stack", "exc_text", "error",
     "err", "full_message", "stack_info", "backtrace",

@@ -40,6 +40,7 @@ _NO_HOST = regex(
     r"|.*\.(?:py|cpp|cc|cu|h|c|sh|go|rs))$"
 )
 _RAY_WORKER = regex(r"\(ip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
+_OWN_WORLD_RANK = regex(r"(?:\w{1,40}[ :]{1,2})?world_rank=(\d{1,6})\b")  # behind the label of a Ray worker
 _COMM = regex(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
 
 
@@ -223,6 +224,8 @@ def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
     for head in heads:
         if "world_rank=" in head.message and (match := _RAY_WORKER.search(head.message, 0, 400)):
             told[match[1], int(match[2])] = told["", int(match[2])] = int(match[3])
+        elif head.pid is not None and (own := _OWN_WORLD_RANK.match(head.message)) is not None:
+            told[head.host or "", head.pid] = int(own[1])
     if told:
         return told
     largest: dict[tuple[str, int], tuple[int, int]] = {}

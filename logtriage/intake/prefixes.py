@@ -15,7 +15,8 @@ from logtriage.regex import regex
 _WORDS = "DEBUG|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|SEVERE|TRACE|Info|Warning|Error"
 _LOWER_LEVEL = regex(r"\]? (error|fatal|warning|info|debug)\d?: ")
 _COMPOSER = regex(r":? ?rank(\d{1,6})\[(\d{1,10})\](?:\[[^\]]{0,60}\])?:? ?")
-_CRI = regex(r" std(?:out|err) [FP] ?")
+# Shippers put the node and the container ahead.
+_CRI = regex(r"(?: ([\w.-]{1,100}) [\w.-]{1,100})? std(?:out|err) [FP] ?")
 _GLOG_END = regex(r" +(?:(\d{1,20}) +)?(?=[\w./<>-]{1,200}:\d+\])")
 _C10 = regex(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
 _PG = regex(
@@ -113,6 +114,7 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
     elif stamp.has_zone and (match := _CRI.match(text, end)):
         # What a container wrote has its own prefixes behind the runtime's.
         inner = read_head(text[match.end() :], columns, year)
+        head.host = match[1]
         _adopt(head, inner)
         return len(text)
     is_syslog = stamp.kind == "syslog" or columns.syslog_host or text.find(" kernel: ", end, end + 110) > 0

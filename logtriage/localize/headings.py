@@ -19,6 +19,8 @@ _HEADING = regex(
     rf"|^({HOST_WORD}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
     rf"|^(?:\([\w.-]{{1,40}}\) ?)?\[?[a-z_][\w-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$%]{{0,80}})?\]?[#$%] "
     rf"|^[+$#] ssh (?:-\S+ ){{0,6}}(?:\w{{1,30}}@)?({HOST_WORD}) "
+    # parallel-ssh, above what it gathered: `[2] 15:47:57 [FAILURE] cn-3 Exited with error code 1`.
+    rf"|^\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({HOST_WORD})(?: |$)"
     # A row of what a scheduler says of one task, as `nomad alloc status` does.
     rf"|^(?:Node|Host) ?[Nn]ame {{0,20}}[=:] {{1,20}}({HOST_WORD})$"
 )
@@ -27,7 +29,7 @@ _LOOKS_AT_ITSELF = regex(
     r"[#$%] (?:sudo )?(?:nvidia-smi|rocm-smi|amd-smi|npu-smi|dmesg|journalctl|dcgmi|ibstat|ibstatus"
     r"|ibv_devinfo|lspci|ipmitool|rdma|ethtool|ip|df|free|lsblk|smartctl|sensors|uptime|mcelog)(?: |$)"
 )
-_FIRST = frozenset("=#*->+$")  # of a heading without a prompt's `@` or Ansible's bar
+_FIRST = frozenset("=#*->+$[")  # of a heading without a prompt's `@` or Ansible's bar
 _ALONE = regex(rf"^({HOST_WORD})$")  # between two rules of dashes, as dshbak and clush -b print it
 _DASHES = regex(r"^-{4,80}$")
 

@@ -14,8 +14,9 @@ from logtriage.regex import regex
 # Lines by which a parent introduces the traceback of a child.
 _INTRODUCED = regex(
     r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
-    r"|Exception in device=\w+:(?P<device>\d{1,5}): "
+    r"|Exception in device=\w+:(?P<device>\d{1,5}): |\[Rank (?P<snippet>\d{1,7}) Error Snippet\]:"
 )
+_INTRODUCING = ("terminated with", "world_rank=", "in device=", "Error Snippet]")  # one stands in each
 _RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
 # Below Ray's own exception stands which node ran short; seldom it is that of the driver that repeats it.
 _NODE_THAT_RAN_LOW = regex(r"\bon the node \(IP: (?P<host>[\w.:-]{1,60}), ID: ")
@@ -31,16 +32,14 @@ class Introduction(NamedTuple):
     host: str | None = None
 
 
-def introduced_ranks(
-    reading: Reading, topology: Topology, exits: Sequence[Exit]
-) -> dict[int, Introduction]:
+def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]) -> dict[int, Introduction]:
     """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
     ranks: dict[int, Introduction] = {}
     current: Introduction | None = None
     above: Line | None = None
     for line in reading.lines:
         text = line.text[:400]
-        may = "terminated with" in text or "world_rank=" in text or "in device=" in text
+        may = any(words in text for words in _INTRODUCING)
         found = _INTRODUCED.search(text) if may else None
         task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
         if task:
@@ -48,7 +47,7 @@ def introduced_ranks(
             of = pids.get((task[2], pid), pids.get((None, pid)))
             current = Introduction(of, line.number, task[2])
         elif found:
-            number = int(found["rank"] or found["world"] or found["device"])
+            number = int(next(group for group in found.groups() if group))
             rank = _spawned(number, line, topology, exits) if found["rank"] else number
             current = Introduction(rank, line.number)
         elif " node (IP: " in text and (node := _NODE_THAT_RAN_LOW.search(text)) is not None:

@@ -271,10 +271,18 @@ def introduced_processes(lines: Iterable[Line]) -> Iterator[tuple[str, int, int]
             yield from ((host, int(process[1]), rank) for rank, host in _introduced(message))
 
 
+# What a peer on that host says of a rank that it waits for, which may be anywhere.
+_COMPLAINT = regex(
+    r"\]?,? (?:\([^()]{1,60}\) )?(?:failed to (?:pass|join|reach|enter|arrive)|(?:has|have|did) not "
+    r"|didn't |never |(?:is|seems) (?:missing|late|silent|unresponsive|stuck|behind))"
+)
+
+
 def _introduced(message: str) -> Iterator[tuple[int, str]]:
     for pattern in _INTRODUCED:
         if (said := pattern.search(message)) and is_host(said["host"]):
-            yield int(said["rank"]), said["host"]
+            if _COMPLAINT.match(message, said.end("rank")) is None:
+                yield int(said["rank"]), said["host"]
             return
     for pattern in _RANGES:
         if (said := pattern.search(message)) and is_host(said["host"]):
