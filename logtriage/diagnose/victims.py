@@ -13,7 +13,7 @@ from logtriage.diagnose.stated import from_group
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
-from logtriage.localize.exits import describe
+from logtriage.localize.exits import Exit, describe
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Culprits, Evidence
 from logtriage.rulebank.rule import Role, Strength
@@ -201,6 +201,8 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
             continue
         if rank in speaking or (silent and rank not in silent) or findings.topology.size < 2:
             continue
+        if _ended_with_the_job(exit_, findings.cascade.root):
+            continue
         hosts = findings.topology.hosts_of([rank]) if len(findings.topology.hosts) > 1 else []
         own = odd_words(findings.scene, findings.topology, [rank])
         return Decision(
@@ -224,6 +226,20 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
             ),
         )
     return None
+
+
+def _ended_with_the_job(exit_: Exit, root: Group | None) -> bool:
+    """Whether a process ended when the scheduler had already said that it ends the job, and why."""
+    if root is None or not root.failure_type.startswith("scheduler."):
+        return False
+    at = exit_.line
+    notices = [each for each in root.causes if each.strength is Strength.DEFINITE]
+    return any(
+        each.line.number < at.number
+        if each.line.file == at.file
+        else each.time is not None and at.time is not None and each.time <= at.time
+        for each in notices
+    )
 
 
 def _last_words(findings: Findings, ranks: Sequence[int]) -> tuple[Evidence, ...]:

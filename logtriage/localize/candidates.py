@@ -77,7 +77,7 @@ def gather_candidates(
         if by is not None and (rank is None or by.host is not None):
             # What a driver repeats stands behind whoever wrote before it; its own words may name the rank.
             rank = by.rank if by.rank is not None else spoken_rank
-        host = topology.host(sign.line, rank) or sign.host or (service["host"] if service else None)
+        host = (service["host"] if service else None) or topology.host(sign.line, rank) or sign.host
         if raised_by[sign.line.file].get(sign.line.number, task) != task:
             host = topology.host_of_rank.get(rank) if rank is not None else None  # not where it is repeated
         if by is not None and by.host is not None:

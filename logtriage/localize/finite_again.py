@@ -1,4 +1,4 @@
-"""NaN and infinities that a program stepped over: the losses after them are finite again, and stay so."""
+"""NaN, infinities and spikes that a program stepped over: the losses after them are as before, and stay so."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.divergence import loss_told
-from logtriage.localize.progress import Progress
+from logtriage.localize.progress import Progress, median
 from logtriage.localize.scene import Scene
 from logtriage.regex import regex
+from logtriage.rulebank.rule import Strength
 
 FINITE_LOSSES = 20  # so many of the same writer after the last NaN
 
@@ -34,6 +35,31 @@ def stepped_over(candidates: Iterable[Candidate], scene: Scene) -> frozenset[tup
                 if finite >= FINITE_LOSSES:
                     found.update((file, each.line.number) for each in of_writer)
                     break
+    return frozenset(found)
+
+
+CAME_BACK = 1.1  # times the usual loss before a spike: so high it may be at the end
+
+
+def spikes_left_behind(candidates: Iterable[Candidate], scene: Scene) -> frozenset[tuple[str, int]]:
+    """Files and numbers of lines that only warn of a spike, after which the loss came back and stayed so.
+
+    The losses are those of the same file: what was usual before the first warning against the last ones.
+    """
+    warned: dict[str, list[int]] = {}
+    for each in candidates:
+        if each.failure_type == "numerics.divergence":
+            is_hint = each.strength is Strength.HINT and each.record is None
+            warned.setdefault(each.line.file, []).append(each.line.number if is_hint else -1)
+    found: set[tuple[str, int]] = set()
+    for file, numbers in warned.items():
+        told = [(line.number, loss_told(line.message)) for line in scene.lines(file)]
+        before = [loss for number, loss in told if loss is not None and number < min(numbers)]
+        after = [loss for number, loss in told if loss is not None and number > max(numbers)]
+        if not before or len(after) < FINITE_LOSSES or min(numbers) < 0:
+            continue
+        if median(after[-FINITE_LOSSES:]) <= CAME_BACK * median(before[-FINITE_LOSSES:]):
+            found.update((file, number) for number in numbers)
     return frozenset(found)
 
 

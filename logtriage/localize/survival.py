@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
-from logtriage.localize.finite_again import is_of_gradients, stepped_over, unfilled_norms
+from logtriage.localize.finite_again import (
+    is_of_gradients,
+    spikes_left_behind,
+    stepped_over,
+    unfilled_norms,
+)
 from logtriage.localize.outcome import endings, taken_up
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
@@ -81,7 +86,7 @@ def survivors(
     )
     usual = _usual_complaints(candidates, progress)
     unfilled = unfilled_norms(candidates, progress)
-    finite_again = stepped_over(candidates, scene)
+    finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
     found = [
         replace(candidate, recovered=True)
