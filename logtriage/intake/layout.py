@@ -224,8 +224,8 @@ def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:
     for head in heads:
         if "world_rank=" in head.message and (match := _RAY_WORKER.search(head.message, 0, 400)):
             told[match[1], int(match[2])] = told["", int(match[2])] = int(match[3])
-        elif head.pid is not None and (own := _OWN_WORLD_RANK.match(head.message)) is not None:
-            told[head.host or "", head.pid] = int(own[1])
+        elif head.pid is not None and (world_rank := _OWN_WORLD_RANK.match(head.message)):
+            told[head.host or "", head.pid] = int(world_rank[1])
     if told:
         return told
     largest: dict[tuple[str, int], tuple[int, int]] = {}
