@@ -69,7 +69,10 @@ class Redaction:
                 start = plain.find(value, start + len(value))
 
     def _learn_from(self, text: str) -> None:
-        for kind, least, form in _compiled(self._addresses):
+        forms, may_match = _compiled(self._addresses)
+        # Most forms have words of which none stands in most texts.
+        for index in sorted(may_match.Match(text, potential=True) or ()):
+            kind, least, form = forms[index]
             for match in form.finditer(text):
                 value = next(
                     (match[each] for each in form.groupindex if each != "name" and match[each]), match[0]
@@ -224,9 +227,14 @@ def _compiled_stems() -> Any:
 
 
 @cache
-def _compiled(addresses: bool) -> tuple[tuple[str, int, Any], ...]:
+def _compiled(addresses: bool) -> tuple[tuple[tuple[str, int, Any], ...], Any]:
+    """All forms, and the filter that tells by their words which of them may match a text."""
     import re2
 
     options = _options()
     forms = (*FORMS, *SPOKEN, *COMMANDS, *(ADDRESSES if addresses else ()))
-    return tuple((kind, least, re2.compile(form, options=options)) for kind, least, form in forms)
+    may_match = re2.Filter()
+    numbers = [may_match.Add(form, options) for _, _, form in forms]
+    may_match.Compile()
+    made = ((*form[:2], may_match.re(number)) for form, number in zip(forms, numbers, strict=True))
+    return tuple(made), may_match
