@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, judged
+from scenes import bank_read_once, clock, judged, steps
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,3 +73,156 @@ def test_slurms_daemon_speaks_for_the_host_in_its_name(tmp_path: Path, refused: 
     assert verdict.verdict.failure_type == "scheduler.launch"
     told = verdict.verdict.culprits
     assert (told.ranks, told.hosts) == ((2,), ("n-11",))
+
+
+FP8 = (
+    "[rank0]: torch._inductor.exc.InductorError: CompilationError: at 3:12:\n"
+    "[rank0]: def triton_red_fused_1(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):\n"
+    "[rank0]:     x = tl.load(in_ptr0)\n[rank0]:             ^\n"
+    "[rank0]: ValueError('tile of 3 elements is no power of two')\n"
+)
+NAMED = (
+    "triton.compiler.errors.CompilationError: at 8:4:\n"
+    "def gather(a, b, n: tl.constexpr):\n    y = a[b]\n    ^^^^^^^^\n"
+    "NameError: b is not a tensor\n"
+)
+
+
+@pytest.mark.parametrize(("text", "reason"), [(FP8, "no power of two"), (NAMED, "b is not a tensor")])
+def test_a_compilers_reason_behind_the_source_that_it_quotes_is_cited(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    verdict = judged(tmp_path, {"train.out": steps(9) + text})
+    assert verdict.verdict.failure_type == "code.compile"
+    assert any(reason in each.text for each in verdict.verdict.evidence)
+
+
+def left_alone(code: int, count: int = 4) -> str:
+    entries = [
+        f"[{at}]:\n  time      : 2026-01-31_08:01:40\n  host      : cn-1\n"
+        f"  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: {70 + rank})\n  error_file: <N/A>\n"
+        for at, rank in ((*((rank, rank) for rank in range(1, count)), (0, 0)))
+    ]
+    told = "Root Cause (first observed failure):\n"
+    return "=====\nFailures:\n" + "".join(entries[:-1]) + "-----\n" + told + entries[-1] + "=====\n"
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_of_ranks_that_all_ended_alike_and_said_nothing_none_went_first(tmp_path: Path, code: int) -> None:
+    verdict = judged(tmp_path, {"job.out": steps(30) + left_alone(code)})
+    assert verdict.verdict.failure_type == "unknown"
+    assert verdict.verdict.culprits.ranks == ()
+    assert "(pid: 70)" in next(each.text for each in verdict.verdict.evidence if "exitcode" in each.text)
+
+
+def oom(gpu: int) -> str:
+    head = "cn-5: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+    killed = "".join(
+        f"cn-5: [2026-01-31 08:02:0{local},118] [INFO] [launch.py:316:sigkill_handler] "
+        f"Killing subprocess {local + 31}\n"
+        for local in range(4)
+    )
+    return head + f"GPU {gpu} has a total capacity of 79.15 GiB of which 1.92 GiB is free.\n" + killed
+
+
+@pytest.mark.parametrize(("gpu", "rank"), [(1, 5), (3, 7)])
+def test_the_device_that_ran_full_is_that_of_its_hosts_nth_rank(tmp_path: Path, gpu: int, rank: int) -> None:
+    hosts = "{'cn-4': [0, 1, 2, 3], 'cn-5': [0, 1, 2, 3]}"
+    began = "".join(
+        f"{host}: [2026-01-31 07:59:05,801] [INFO] [launch.py:145:main] WORLD INFO DICT: {hosts}\n"
+        f"{host}: [2026-01-31 07:59:05,802] [INFO] [launch.py:151:main] "
+        f"nnodes=2, num_local_procs=4, node_rank={at}\n"
+        for at, host in enumerate(("cn-4", "cn-5"))
+    )
+    went = "".join(f"cn-4: {line}\n" for line in steps(20).splitlines())
+    verdict = judged(tmp_path, {"launch.log": began + went + oom(gpu)})
+    told = verdict.verdict.culprits
+    assert (verdict.verdict.failure_type, told.ranks, told.hosts) == (
+        "cuda.out_of_memory",
+        (rank,),
+        ("cn-5",),
+    )
+
+
+REASONS = ("ReadTimeout", "SSLError")
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_data_set_that_no_request_reached_is_no_missing_one(tmp_path: Path, reason: str) -> None:
+    said = f"ConnectionError: Couldn't reach 'lab/notes' on the Hub ({reason})\n"
+    assert judged(tmp_path, {"out.txt": steps(9) + said}).verdict.failure_type == "network.connection"
+
+
+@pytest.mark.parametrize("reason", [" (HfHubHTTPError)", ""])
+def test_a_data_set_that_is_not_there_is_missing(tmp_path: Path, reason: str) -> None:
+    said = f"ConnectionError: Couldn't reach 'lab/notes' on the Hub{reason}\n"
+    assert judged(tmp_path, {"out.txt": steps(9) + said}).verdict.failure_type == "data.missing"
+
+
+def keyed(rank: int, form: str) -> str:
+    return "".join(
+        f"{clock(3.0 * step)} batch {step} loss 2.{step:03d} {form.format(rank)}\n" for step in range(40)
+    )
+
+
+@pytest.mark.parametrize("form", ["rank {}", "global_rank={}"])
+def test_files_whose_lines_end_with_their_rank_are_those_ranks(tmp_path: Path, form: str) -> None:
+    broken = "tarfile.ReadError: unexpected end of data\n"
+    lost = "RuntimeError: [/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:9\n"
+    files = {f"speech-{rank}.log": keyed(rank, form) + (broken if rank == 8 else lost) for rank in (7, 8, 9)}
+    assert judged(tmp_path, files).verdict.culprits.ranks == (8,)
+
+
+@pytest.mark.parametrize("names", [("sft-a-host", "sft-b-host"), ("ft-a-node", "ft-b-node")])
+def test_machines_told_apart_by_a_letter_before_what_they_are(tmp_path: Path, names: tuple[str, str]) -> None:
+    calm, struck = names
+    broken = "[rank9]: EOFError: Ran out of input\n"
+    files = {f"{calm}.launch.log": steps(30), f"{struck}.launch.log": steps(30) + broken}
+    assert judged(tmp_path, files).verdict.culprits.hosts == (struck,)
+
+
+def restored(rank: int, failed: list[int], of: int) -> str:
+    return (
+        f"[rank{rank}]: Traceback (most recent call last):\n"
+        f'[rank{rank}]:   File "/app/t.py", line 8, in main\n'
+        f"[rank{rank}]:     load(state)\n"
+        f"[rank{rank}]: torch.distributed.checkpoint.api.CheckpointException: CheckpointException "
+        f"ranks:dict_keys({failed})\n"
+        f"[rank{rank}]: Traceback (most recent call last): (RANK {of})\n"
+        f'[rank{rank}]:   File "/opt/torch/distributed/checkpoint/filesystem.py", line 5, in read_metadata\n'
+        f"[rank{rank}]:     with open(path) as file:\n"
+        f"[rank{rank}]: FileNotFoundError: [Errno 2] No such file or directory: '/ck/1/.metadata'\n"
+    )
+
+
+@pytest.mark.parametrize("failed", [[4, 5], [6, 7]])
+def test_ranks_that_failed_together_each_speak_for_themselves(tmp_path: Path, failed: list[int]) -> None:
+    began = "".join(f"[rank{rank}]: {clock(rank)} restoring\n" for rank in range(8))
+    own = "".join(restored(rank, failed, failed[0]) for rank in failed)
+    others = "".join(restored(rank, failed, failed[0]) for rank in (0, 1))
+    verdict = judged(tmp_path, {"all.log": began + own + others})
+    assert verdict.verdict.culprits.ranks == tuple(failed)
+
+
+UNREACHED = (
+    "[c10d] The client socket has failed to connect to [10.9.0.4]:29500 (errno: 113 - No route to host).",
+    "[c10d] The client socket has failed to connect to [10.9.0.4]:29500 (errno: 110 - Connection timed out).",
+)
+
+
+@pytest.mark.parametrize("said", UNREACHED)
+def test_the_ranks_of_the_host_that_is_cut_off_are_named(tmp_path: Path, said: str) -> None:
+    waited = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+    waited += "8/12 clients joined."
+    ends = (waited, waited, f"[W131 08:00:01.123456789 socket.cpp:752] {said}")
+    files = {
+        f"hx-{node + 1}.out": "".join(
+            f"[hx-{node + 1}] rank {4 * node + local}/12 up\n" for local in range(4)
+        )
+        + f"{ends[node]}\n" * 3
+        for node in range(3)
+    }
+    told = judged(tmp_path, files).verdict
+    assert (told.failure_type, told.culprits.hosts) == ("network.rendezvous", ("hx-3",))
+    assert told.culprits.ranks == (8, 9, 10, 11)

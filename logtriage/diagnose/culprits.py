@@ -40,10 +40,12 @@ def blame(
     if root.failure_type in VICTIMS_SPEAK:
         if root.failure_type == "network.rendezvous":
             if (odd := fails_otherwise(members)) is not None:
-                return Culprits(hosts=(odd,)), f"{odd} fails in another way than all others, who wait for it"
+                told = f"{odd} fails in another way than all others, who wait for it"
+                return Culprits(_ranks_of(odd, topology), (odd,)), told
             seen = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
             if (lone := cut_off(members, seen)) is not None:
-                return Culprits(hosts=(lone,)), f"{lone} alone cannot reach where all others met"
+                told = f"{lone} alone cannot reach where all others met"
+                return Culprits(_ranks_of(lone, topology), (lone,)), told
         lost = lost_peer(members)
         told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
         return Culprits(hosts=(lost,) if lost else ()), told
@@ -231,6 +233,12 @@ def _whole_host(count: int, hosts: set[str], topology: Topology) -> set[int]:
         return set()
     there = {rank for rank, host in topology.host_of_rank.items() if host in hosts}
     return there if len(there) == count else set()
+
+
+def _ranks_of(host: str, topology: Topology) -> tuple[int, ...]:
+    """All ranks of a host, unless they are most of the job's."""
+    there = sorted(rank for rank, where in topology.host_of_rank.items() if where == host)
+    return tuple(there) if len(there) * 2 <= topology.size else ()
 
 
 def _is_on(rank: int, hosts: set[str], topology: Topology) -> bool:

@@ -167,6 +167,7 @@ def undecided(findings: Findings) -> Decision:
         )
     if not evidence:
         ended = [each for each in findings.exits if each.code != 0]
+        ended.sort(key=lambda each: not each.claimed_root)
         evidence = tuple(
             Evidence(each.line, f"a process ended with {describe(each.code)}, and no line says why")
             for each in ended[:2]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from logtriage.diagnose.confidence import confidence
 from logtriage.diagnose.culprits import VICTIMS_SPEAK, blame
@@ -203,13 +205,27 @@ def _heading(lead: Candidate, findings: Findings) -> Line | None:
     return said[-1] if said else None
 
 
+_CARET = regex(r"^[ ~]*\^[\^~ ]*$")
+_REASON = regex(r"(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Failure|Exit|Interrupt)|error)\b ?[(:]")
+SOURCE_LINES = 60  # of the program that a compiler refused, between the head and the reason
+
+
 def _introduced(lead: Candidate, findings: Findings) -> Line | None:
-    """The line right below one that only introduces it (`backend='inductor' raised:`)."""
+    """What one introduces that says nothing more (`backend='inductor' raised:`): mostly the line below it.
+
+    A compiler's reason stands behind the source that it quotes, and behind the caret under that.
+    """
     if not lead.line.text.rstrip().endswith(":"):
         return None
+    lines = findings.scene.lines(lead.line.file)
+    at = bisect.bisect_right(lines, lead.line.number, key=lambda line: line.number)
+    quoted = [line for line in lines[at : at + SOURCE_LINES] if line.rank == lead.line.rank]
+    for above, line in pairwise(quoted):
+        if _CARET.match(above.message) and _REASON.match(line.message.strip()):
+            return line
     below = [
         line
-        for line in findings.scene.lines(lead.line.file)
+        for line in lines[at : at + 2]
         if 0 < line.number - lead.line.number <= 2 and line.message.strip()
     ]
     return below[0] if below else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from logtriage.diagnose.culprits import blame
@@ -193,6 +193,8 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
         for each in findings.candidates
         if each.rule is not None and each.rank is None and each.role is Role.CAUSE and not each.recovered
     }
+    if _all_went_alike(findings, speaking):
+        return None
     for exit_ in findings.exits:
         rank = exit_.rank
         if exit_.host is not None and exit_.host in heard:
@@ -226,6 +228,13 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
             ),
         )
     return None
+
+
+def _all_went_alike(findings: Findings, speaking: Set[int]) -> bool:
+    """Whether all ranks ended by themselves with one code and none wrote why: nobody is known to be first."""
+    codes = {each.rank: each.code for each in findings.exits if each.rank is not None and each.code > 0}
+    alike = len(codes) >= max(2, findings.topology.size) and len(set(codes.values())) == 1
+    return alike and speaking.isdisjoint(codes)
 
 
 def _ended_with_the_job(exit_: Exit, root: Group | None) -> bool:

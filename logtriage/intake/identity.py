@@ -61,6 +61,8 @@ def _bare_rotation(known: dict[str, Identity]) -> None:
 _COUNTED = regex(r"^(?P<base>[A-Za-z](?:[\w.-]*?[A-Za-z_.-])?)(?P<count>\d{1,6}|(?<=-)[a-z])$")
 
 
+_KIND = regex(r"[-_](?:host|node|machine|server|box)$")  # behind what counts it: `tr-a-host`
+
 # A job runs on machines of one kind or two; a folder of many numbered kinds is a collection.
 _MOST_KINDS = 3
 
@@ -77,7 +79,7 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
         if known[file].rank is None and not OF_KUBECTL.match(stem):
             candidates.append((_folder(file), inner["host"] if inner else stem))
         for above, name in candidates:
-            if found := _COUNTED.match(name):
+            if found := _COUNTED.match(_KIND.sub("", name)):
                 places[file].append((above, name))
                 groups[above, found["base"]].add(found["count"])
     bases: dict[str, set[str]] = defaultdict(set)
@@ -95,7 +97,7 @@ def _sibling_machines(known: dict[str, Identity]) -> None:
     for file, one in known.items():
         if one.host is None:
             for above, name in places[file]:
-                if (above, name) in machines or name in named:
+                if (above, _KIND.sub("", name)) in machines or name in named:
                     node = host_number(name) if one.node_rank is None else one.node_rank
                     rank = None if _RUN_TREE.match(file) else one.rank  # there it is that on the machine
                     known[file] = replace(one, host=name, node_rank=node, rank=rank)

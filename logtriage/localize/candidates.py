@@ -57,7 +57,7 @@ def gather_candidates(
     found: list[Candidate] = []
     clocks = {reading.source.file: _is_dated(reading) for reading in scene.readings}
     pods, pids = gather_pods(scene.readings), topology.rank_of_pid
-    raised_by = {reading.source.file: _raised_by(reading) for reading in scene.readings}
+    raised_by = {reading.source.file: _raised_by(reading, topology) for reading in scene.readings}
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
@@ -104,6 +104,8 @@ def gather_candidates(
             shard = rank_of_shard(sign, scene)
             rank = shard if topology.world_size is None or (shard or 0) < topology.world_size else None
             host = topology.host_of_rank.get(rank) if host is None and rank is not None else host
+        if rank is None and sign.rule.failure_type == "cuda.out_of_memory":
+            rank = _rank_of_device(sign.hit.capture("gpu"), host, topology)
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
             rank = topology.rank_of_pod.get(pod)
         if rank is None and host is not None and sign.source.role in JOB_ROLES:
@@ -279,18 +281,36 @@ _SPEAKER = regex(
 )
 
 
+def _rank_of_device(number: str | None, host: str | None, topology: Topology) -> int | None:
+    """The rank whose device a process names by number. Each may see its own alone, and call it 0."""
+    if number is None or not 0 < int(number) < topology.size:
+        return None
+    rank = topology.global_rank(host, int(number))
+    return rank if rank in topology.ranks else None
+
+
 # A checkpoint's exception carries the traceback of the rank that failed to every rank.
 _RAISED_BY = regex(r"Traceback \(most recent call last\): \(RANK (\d{1,6})\)")
 
 
-def _raised_by(reading: Reading) -> dict[int, int]:
-    """Line number to rank, for the lines of such a traceback."""
+_FAILED_TOGETHER = regex(r"ranks:dict_keys\(\[([\d, ]{1,4000})\]\)")
+
+
+def _raised_by(reading: Reading, topology: Topology) -> dict[int, int]:
+    """Line number to rank, for the lines of such a traceback.
+
+    Not where its writer is among those that failed: what it repeats was its own error as well.
+    """
     ranks: dict[int, int] = {}
+    failed: frozenset[int] = frozenset()
     current: tuple[int, int] | None = None
     for line in reading.lines:
         if "Traceback (" in line.text:
             found = _RAISED_BY.search(line.text[:400])
-            current = (int(found[1]), line.number) if found else None
+            is_own = topology.rank(line) in failed
+            current = (int(found[1]), line.number) if found and not is_own else None
+        elif "dict_keys" in line.text and (listed := _FAILED_TOGETHER.search(line.text[:5000])) is not None:
+            failed = frozenset(int(rank) for rank in listed[1].split(",") if rank.strip())
         elif current is not None and line.number - current[1] < 200:
             ranks[line.number] = current[0]
     return ranks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from logtriage.regex import regex
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    return _communicating(scene) | _reported(scene.sources, exits) | _said(scene)
+    return _keyed(scene) | _communicating(scene) | _reported(scene.sources, exits) | _said(scene)
 
 
 def _communicating(scene: Scene) -> dict[str, int]:
@@ -33,6 +34,27 @@ def _communicating(scene: Scene) -> dict[str, int]:
     ranks = {file: [rank for size, rank in each if size == world] for file, each in told.items()}
     alone = {file: own[0] for file, own in ranks.items() if len(own) == 1}
     return alone if len(set(alone.values())) == len(alone) > 1 else {}
+
+
+_KEY = regex(r"(?:^|[ ,|;(\[{])\"?(?:global_)?rank\"?[ =:]{1,2}(\d{1,6})(?=$|[ ,|;)\]}])", re.IGNORECASE)
+KEYED = 10  # so many lines of a file …
+KEYED_SHARE = 0.3  # … and this share of them name the same rank, and no line another
+
+
+def _keyed(scene: Scene) -> dict[str, int]:
+    """Ranks of files that nothing else tells, where each file's lines name one rank, its own."""
+    found: dict[str, int] = {}
+    for reading in scene.readings:
+        source = reading.source
+        if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
+            continue
+        if any(line.rank is not None for line in reading.lines):
+            continue
+        texts = [line.text[:1000] for line in reading.lines if "rank" in line.text or "RANK" in line.text]
+        named = [rank for text in texts for rank in _KEY.findall(text)]
+        if len(named) >= max(KEYED, KEYED_SHARE * len(reading.lines)) and len(set(named)) == 1:
+            found[source.file] = int(named[0])
+    return found if len(set(found.values())) == len(found) > 1 else {}
 
 
 _OWN_RANK = regex(r"\[[Rr]ank[ _:=-]?(\d{1,6})\]")

@@ -1,4 +1,4 @@
-"""NaN, infinities and spikes that a program stepped over: the losses after them are as before, and stay so."""
+"""NaN, infinities and spikes that a program stepped over: the losses after them are as before."""
 
 from __future__ import annotations
 
