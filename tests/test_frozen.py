@@ -42,6 +42,15 @@ HANGING: dict[str, dict[str, str]] = {
         "out.log": RUN.replace("2026-01-31", "2025-12-31"),
         "notes.txt": "Thu Jan  1 05:26:31 UTC 2026\n-rw-r--r-- 1 ann lab 9120 Dec 31 08:09 out.log\n",
     },
+    "tail and date": {
+        "out.log": RUN + "evaluation is done, on with training\n",
+        "look.txt": "$ date; tail -1 out.log\nSat Jan 31 11:26:31 UTC 2026\n"
+        "evaluation is done, on with training\n",
+    },
+    "tail behind a remark": {
+        "out.log": RUN + "saved the state of step 60\n",
+        "remark.md": "checked at 2026-01-31 14:01:22, the end of it is\n  saved the state of step 60\n",
+    },
     "squeue": {
         "out.log": RUN,
         "squeue.txt": "  JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"

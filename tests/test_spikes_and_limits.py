@@ -226,3 +226,43 @@ def test_the_ranks_of_the_host_that_is_cut_off_are_named(tmp_path: Path, said: s
     told = judged(tmp_path, files).verdict
     assert (told.failure_type, told.culprits.hosts) == ("network.rendezvous", ("hx-3",))
     assert told.culprits.ranks == (8, 9, 10, 11)
+
+
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_step_that_is_cancelled_for_a_task_that_failed_gives_no_reason(tmp_path: Path, code: int) -> None:
+    said = "".join(
+        f"{rank}: {clock(2.0 * step)} step={step} loss=1.7\n" for step in range(9) for rank in range(4)
+    )
+    end = (
+        f"srun: error: c-4: task 2: Exited with exit code {code}\n"
+        "slurmstepd: error: *** STEP 919.0 ON c-4 CANCELLED AT 2026-01-31T08:00:19 ***\n"
+        "srun: error: c-4: tasks 0-1,3: Terminated\n"
+    )
+    verdict = judged(tmp_path, {"slurm-919.out": said + end}).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("unknown", (2,))
+
+
+@pytest.mark.parametrize("ahead", [1200.0, 7200.0])
+def test_what_stands_above_was_written_before_whatever_its_clock_says(tmp_path: Path, ahead: float) -> None:
+    went = "".join(f"{clock(ahead + 10.0 * step)} INFO step {step} loss: 0.087\n" for step in range(40))
+    broke = (
+        f"{clock(30)} ERROR loader failed\n[rank6]: Traceback (most recent call last):\n"
+        '[rank6]:   File "/app/frames.py", line 9, in frame\n[rank6]:     return frames[at]\n'
+        "[rank6]: IndexError: frame 412 of 412\n"
+    )
+    assert judged(tmp_path, {"all.log": went + broke}).verdict.failure_type == "code.index"
+
+
+@pytest.mark.parametrize("first_rank", [8, 24])
+def test_numbers_between_tabs_that_no_node_has_count_ranks(tmp_path: Path, first_rank: int) -> None:
+    def said(host: str, rank: int, text: str, at: float) -> str:
+        stamp = clock(at).replace("T", " ")[:19]
+        return f"{stamp}.211\t{host}:{rank}\tolmo_core.train.trainer:1210\t{text}\n"
+
+    def node(host: str, rank: int) -> str:
+        return "".join(said(host, rank, f"DEBUG\tstep {step} done", 9.0 * step) for step in range(30))
+
+    broke = said("aus-41", first_rank + 3, "CRITICAL\tUncaught AcceleratorError", 290.0)
+    broke += "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
+    files = {"replica-0.log": node("aus-40", 0), "replica-1.log": node("aus-41", first_rank) + broke}
+    assert judged(tmp_path, files).verdict.culprits.ranks == (first_rank + 3,)

@@ -192,6 +192,8 @@ def died_first(findings: Findings, silent: Sequence[int]) -> Decision | None:
         each.host
         for each in findings.candidates
         if each.rule is not None and each.rank is None and each.role is Role.CAUSE and not each.recovered
+        # That a step was cancelled is how Slurm ends it for whatever reason.
+        if each.strength is not Strength.HINT or each.failure_type != "scheduler.cancelled"
     }
     if _all_went_alike(findings, speaking):
         return None

@@ -36,6 +36,7 @@ class Columns:
     prepended: bool = False  # `[3] `, as MPICH's launchers and Intel's put it before each line
     srun_nodes: bool = False  # those labels count launchers, one a node: `3: [rank29]: `
     tee_numbers: bool = False  # `[3]:`
+    tab_ranks: bool = False  # `host:19` between tabs counts the job's ranks, not a node's own
     rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
     rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
     syslog_host: bool = False  # `<ISO time> host program[pid]: `

@@ -165,6 +165,18 @@ def _is_kernel(source: Source, heads: Sequence[Head]) -> bool:
     )
 
 
+MOST_OF_A_NODE = 8  # processes, mostly: a node whose first has this number has those of others before it
+
+
+def _tabs_count_ranks(heads: Sequence[Head]) -> bool:
+    """Whether the numbers behind hosts between tabs are too high, on some host, to be a node's own."""
+    first: dict[str | None, int] = {}
+    for head in heads:
+        if "tab number" in head.styles and head.local is not None:
+            first[head.host] = min(head.local, first.get(head.host, head.local))
+    return max(first.values(), default=0) >= MOST_OF_A_NODE
+
+
 def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Columns:
     """Decide which doubtful prefixes the file uses: those that repeat over a good part of its lines."""
     total = len(texts)
@@ -200,6 +212,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         and level_named(match[1]) is None  # `… INFO train: ` is a logger, not a machine
     ]
     return Columns(
+        tab_ranks=_tabs_count_ranks(heads),
         srun_nodes=sum(int(match[1]) != int(match[2]) for match in within) * 2 > len(within),
         # An enumeration counts each number once; a label repeats.
         srun_labels=labelled * 2 >= total and labelled > 0 and (len(labels) * 3 <= labelled or traced),

@@ -61,7 +61,7 @@ _LOGFMT_LEVEL = regex(r"\b(?:level|lvl|severity)=\"?([A-Za-z]+)")
 _LOGFMT_RANK = regex(r"\b(?:global_)?rank=\"?(\d{1,6})\b")
 _LOGFMT_HOST = regex(r"\b(?:host|hostname|node)=\"?([\w.-]+)")
 # OLMo's logs: time, host and local rank, module and line, level, with tabs between them.
-_HOST_AND_LOCAL = regex(r"\t([A-Za-z][\w.-]{1,100}):(\d{1,2})(?=\t)")
+_HOST_AND_LOCAL = regex(r"\t([A-Za-z][\w.-]{1,100}):(\d{1,6})(?=\t)")
 _SEPARATOR = regex(r"[\])>]{0,4}(?:(?:[ \t]{0,12}[-|:,][ \t]{1,12})|:(?=\S))?")
 
 
@@ -137,7 +137,12 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
         head.host = match[1]
         return match.end()
     if text[end : end + 1] == "\t" and (match := _HOST_AND_LOCAL.match(text, end)):
-        head.host, head.local = match[1], int(match[2])
+        head.host = match[1]
+        if columns.tab_ranks:
+            head.rank = int(match[2])
+        else:
+            head.local = int(match[2])
+        head.styles += ("tab number",)
         end = match.end()
     if match := _RAY_END.match(text, end):
         head.level, head.pid = LETTERS[match[1]], int(match[2])

@@ -43,6 +43,7 @@ def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
     return (
         _looked(scene, last, patience)
         or _listed(scene, last, patience)
+        or _tailed(scene, last, patience)
         or _queued(scene, last, patience)
         or _polled(scene, last, patience)
         or _said(scene, last, patience)
@@ -116,6 +117,25 @@ def _listed(scene: Scene, last: Line, patience: float) -> Sight | None:
             continue
         if (silence := (now - changed).total_seconds()) > patience:
             return Sight(line, f"the log had not grown for {silence:.0f} s when somebody looked")
+    return None
+
+
+LEAST_TAIL = 12  # characters of a log's last line that are quoted nowhere by chance
+
+
+def _tailed(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """The log's last line as somebody saw it (`tail`), beside what time it was."""
+    end = next((line.text.strip() for line in reversed(scene.lines(last.file)) if line.text.strip()), "")
+    for reading in scene.readings if len(end) >= LEAST_TAIL else ():
+        if reading.source.file == last.file or len(reading.lines) > LINES_BEHIND:
+            continue
+        seen = [line for line in reading.lines if line.text.strip() == end]
+        now = max((now for line in reading.lines if line not in seen for now in _dated(line)), default=None)
+        if not seen or now is None:
+            continue
+        silence = (now - _naive(last.time or 0.0)).total_seconds()
+        if silence > patience and not _is_zone(silence):
+            return Sight(seen[-1], f"still the last line {silence:.0f} s after the last step")
     return None
 
 

@@ -361,9 +361,8 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
         return True
     if candidate.time is None:
         return False
-    last = progress.last_time
     # The steps of a later attempt say nothing of this one.
-    if candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS:
+    if candidate.attempt is None and _stepped_long_after(candidate.line, candidate.time, progress):
         return True
     if candidate.attempt is None and _steps_since(afterwards.steps, candidate.time) >= LIVED_WITH_STEPS:
         # What bears no time of its own has that of its writer's last line, which can lie far before it.
@@ -376,6 +375,17 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
     if len(calm) - bisect.bisect_right(calm, candidate.time + CALM_SECONDS) >= CALM_LINES:
         return True
     return afterwards.gave_up.get(candidate.rank, candidate.time) > candidate.time + AWAKE_SECONDS
+
+
+def _stepped_long_after(line: Line, time: float, progress: Progress) -> bool:
+    """Whether some rank made a step long after. What stands above in the same file was written before."""
+    ends = [trace.last.line for trace in progress.traces]
+    return any(
+        end.time is not None
+        and end.time > time + OUTLIVED_SECONDS
+        and (end.file != line.file or end.number > line.number)
+        for end in ends
+    )
 
 
 def _went_well(candidate: Candidate, afterwards: Afterwards) -> bool:
