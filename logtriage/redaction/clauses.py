@@ -28,8 +28,15 @@ FARTHEST_PLAIN = 6  # where the secret has letters only
 SHORTEST_PLAIN = 6
 _NAME = regex(r"[A-Za-z_][\w.-]*")
 _SIGN = regex(r"""\\*["'`]?[\])]{0,2}\s*(?:=>|:=|->|>>>|={1,2}|:|\((?=\s*[bru]?["']))\s*""")
+# `SecretStr(…)`, `str(…)`
+_CALL = regex(r"(?:\w{1,40}\.){0,4}(?:[A-Z]\w{0,60}|str|bytes|repr|quote)\(\s{0,4}(?=[^\s)])")
+_CHANGE = regex(
+    r"(?i)\b(?:changed|rotated|reset|updated|replaced|renewed|switched|differs?):?(?:\s+from)?\s+"
+    r"(\S{4,300})\s+(?:to|->|=>)\s+(\S{4,300})"
+)
 _SAID_SIGN = regex(r"(?i)\s+(?:is|was|(?:is |was |has been )?(?:now |set |changed |reset )to|is now)\s+")
-_QUOTED = regex(r"""[bru]?\\*(["'`])(?P<v>(?:(?!\1)[^\\\n]|\\.){1,300}?)\\*\1""")
+_QUOTED = regex(r"""[bru$]?\\*(["'`])(?P<v>(?:(?!\1)[^\\\n]|\\.){1,300}?)\\*\1""")
+_BEFORE = regex(r"\b([a-zA-Z]{2,16}) $")
 _BARE = regex(r"""[^\s"'`<>,;(){}\[\]][^\s"'`<>,;)}\]]{0,299}""")
 _ITEM = regex(r"""["']([^"'\n]{1,300})["'](\s*:)?""")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -78,6 +85,18 @@ def told_in(line: str) -> Iterator[str]:
     """The secrets that nouns in a line give away; `STEMS` are in each line that holds one."""
     yield from _settings(line)
     yield from _said(line)
+    yield from _changed(line)
+
+
+def _changed(line: str) -> Iterator[str]:
+    """Of `the password of svc was changed from … to …` both."""
+    for change in _CHANGE.finditer(line):
+        start = max(0, change.start() - LONGEST)
+        words = [_word(match[0]) for match in _WORD.finditer(line[start : change.start()])]
+        noun = max((_noun_at(words, index) for index in range(len(words))), default=Noun.NONE)
+        for value in (change[1].strip(_EDGES), change[2].strip(_EDGES)):
+            if noun > Noun.AMBIGUOUS and _is_secret(value, noun, "", is_said=True, is_prose=False):
+                yield value
 
 
 def is_object(value: str, line: str) -> bool:
@@ -89,6 +108,9 @@ def _settings(line: str) -> Iterator[str]:
     for match in _NAME.finditer(line):
         name = match[0].rstrip(".-")
         noun = noun_of(name)
+        if noun is Noun.NONE and name in ("key", "keys"):  # `master key=…`
+            before = _BEFORE.search(line[max(0, match.start() - 20) : match.start()])
+            noun = noun_of(f"{before[1]}_{name}") if before else noun
         if noun is Noun.NONE:
             continue
         sign = _SIGN.match(line, match.start() + len(name)) or (
@@ -96,7 +118,8 @@ def _settings(line: str) -> Iterator[str]:
         )
         if sign is None:
             continue
-        is_said = not sign[0].strip(" \"'`\\]") or sign[0].strip().isalpha() or " " in sign[0].strip()
+        bare = sign[0].strip(" \t\"'`\\])")
+        is_said = not bare or bare[0].isalpha()
         for value in _values(line, sign.end()):
             if _is_secret(value, noun, name, is_said=is_said, is_prose=sign[0].endswith(": ")):
                 yield from _with_parts(value)
@@ -104,6 +127,11 @@ def _settings(line: str) -> Iterator[str]:
 
 def _values(line: str, start: int) -> list[str]:
     """What stands behind a sign: one value, or those of a list, a tuple or a call."""
+    if call := _CALL.match(line, start):
+        quoted = _QUOTED.match(line, call.end())
+        inside = quoted or _BARE.match(line, call.end())
+        value = quoted["v"] if quoted else inside[0] if inside else ""
+        return [value] if noun_of(value) is Noun.NONE else []
     if quoted := _QUOTED.match(line, start):
         before = line[start - 1 : start]
         if before == "(":
@@ -132,6 +160,8 @@ def _is_secret(value: str, noun: Noun, name: str, *, is_said: bool, is_prose: bo
     bare = value.rstrip(".,:;")
     if len(bare) < 4 or is_harmless(bare) or is_word(bare) or is_name(bare) or _NAME_SO.fullmatch(bare):
         return False
+    if name.lower() == "authorization":  # without a word for its kind the whole value is one
+        return is_odd(bare, is_password=True)
     if noun is Noun.AMBIGUOUS:
         return is_odd(bare) and not is_composed(bare) if name.lower() not in ("sas", "auth", "pass") else (
             is_odd(bare) or not (is_ordinary(bare) or is_composed(bare))
@@ -218,7 +248,8 @@ def _is_told(words: list[Word], place: int, index: int, noun: Noun) -> bool:
     around = words[max(0, index - _AROUND) : index + _AROUND]
     if is_object(core, " ".join(each.raw[:_LONGEST_WORD] for each in around)):
         return False
-    is_password = noun is Noun.PASSWORD
+    is_value = noun is Noun.KEY and place == index + 1 and "_" in words[index].core  # `hf_token …`
+    is_password = noun is Noun.PASSWORD or is_value
     if is_odd(core, 4 if is_password else 6, is_password=is_password and is_near):
         return is_near or (noun > Noun.AMBIGUOUS and not is_composed(core))
     if noun is Noun.AMBIGUOUS or is_ordinary(core):

@@ -57,7 +57,19 @@ _BY_PLACE: tuple[tuple[str, str], ...] = (
     (rf"(?:sudo|kinit|chpasswd|cryptsetup|login|passwd)\b{_REST}<<<\s*(?:{_NAMED_SO}:)?", "given"),
     (r"(?:login|authenticate|set_api_key)\(\s*(?:\w+\s*=\s*)?[\"']", "strange"),
     (r"setenv\s+\w*(?:pass|pwd|secret|token|_key)\w*\s+", "given"),
+    (
+        r"config(?:ure)?\s+(?:set\s+|add\s+|--[\w-]+\s+)*"
+        r"[\w./:-]*(?:pass|pwd|secret|token|(?:api|access|private)[_-]?key)[\w.-]*\s+",
+        "password",
+    ),
     (r"set\s+[\w./:-]*(?:pass|pwd|secret|token|[_-]key)[\w.-]*\s+", "odd"),
+)
+
+# What stands before the pipe of these, or in their here-string, is a secret.
+_READS = (
+    r"(?:sudo\s+(?:-\w+\s+)*-S|kinit|cryptsetup|gpg\b[^|\n]{0,80}--passphrase-fd|"
+    r"openssl\b[^|\n]{0,80}-pass\s+stdin|"
+    r"(?:[\w./-]+\s+){1,3}[^|\n]{0,80}--?(?:(?:password-|token-|secret-)?stdin|with-token)\b)"
 )
 
 COMMANDS: tuple[tuple[str, int, str], ...] = (
@@ -71,9 +83,10 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     *((kind, 4, rf"(?i)\b{before}{_WORD}") for before, kind in _BY_PLACE),
     ("strange", 4, r"\bsend(?:_user)?\s+(?:--?\s+|-h\s+)?\\*[\"'](?P<v>[^\s\"'\\]+)\\+[rn]"),  # of expect
     # Before a pipe.
-    ("given", 4, r"\b(?:echo|printf)\s+(?:-n\s+)?[\"']?(?P<v>[^\s\"'|]+)[\"']?\s*\|\s*"
-     r"(?:sudo\s+(?:-\w+\s+)*-S|(?:[\w./-]+\s+){1,3}[^|\n]{0,80}--?password-stdin|kinit|"
-     r"gpg\b[^|\n]{0,80}--passphrase-fd|openssl\b[^|\n]{0,80}-pass\s+stdin|cryptsetup)"),
+    ("given", 4, r"\b(?:echo|printf)\s+(?:-n\s+)?[\"']?(?P<v>[^\s\"'|]+?)(?:\\n)?[\"']?\s*\|\s*"
+     rf"{_READS}"),
+    ("given", 4, r"<<<\s*[\"']?(?P<v>[^\s\"'|]+)[\"']?\s*\|\s*"
+     rf"{_READS}"),
     ("given", 4, r"\becho\s+[\"']?[\w.-]{1,64}:(?P<v>[^\s\"'|]+)[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"),
     # `sqlplus svc/…@db`.
     ("given", 4, rf"(?i)\b(?:sqlplus|sqlldr|expdp|impdp|rman|oracle|dsn|connect\w*|logon|credentials?){_REST}"

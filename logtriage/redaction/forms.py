@@ -59,6 +59,7 @@ FORMS: tuple[tuple[str, int, str], ...] = (
     ("secret", 0, r"\bdapi[a-f0-9]{32}(?:-\d)?\b|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bhv[sbr]\.[\w-]{20,}|"
      r"\bATATT3[\w=-]{20,}|\b\d{8,10}:AA[\w-]{30,}|\bAGE-SECRET-KEY-1[A-Z0-9]{40,}|\bkey-[0-9a-f]{32}\b|"
      r"\b[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"),
+    ("secret", 0, r"\blsv2_[a-z]{2}_\w{20,}|\b(?:pcsk|jina|nfp|phx|tgp_v1)_\w{20,}|\bcsk-[a-z0-9]{24,}"),
     ("secret", 0, r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){0,3}"),
     # What stands around a secret.
     ("secret", SHORTEST_SECRET, r"(?i)authorization\\*[\"']?\s*[:=]\s*\\*[\"']?"

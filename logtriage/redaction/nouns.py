@@ -19,7 +19,7 @@ class Noun(IntEnum):
 
 _PASSWORDS_WORDS = """
     password passwords passwd passwds pwd pwds pw psw passphrase passphrases passcode passcodes passwort
-    kennwort passkey psk otp totp"""
+    kennwort passkey psk otp totp masterauth"""
 _PASSWORDS = frozenset(_PASSWORDS_WORDS.split())
 _KEYS_WORDS = """
     secret secrets credential credentials cred creds jwt jwts bearer apikey apikeys authtoken accesskey
@@ -35,8 +35,8 @@ _OWNER_WORDS = """
     github gitlab gh ci user id registry npm pypi slack bot wandb mlflow openai anthropic aws azure gcp
     google minio r2 s3 ngc nvidia nim jwt ssh ssl tls gpg aes fernet vault consul nomad docker quay kaggle
     comet neptune clearml swanlab datadog dd sentry webhook slurm ray kube kubernetes k8s cluster join
-    bootstrap csrf xsrf personal oauth sso saml otp crypt cipher enc unlock become bind proxy db database
-    sudo login smtp imap mail redis mysql pg postgres mongo rabbit amqp ldap basic"""
+    bootstrap csrf xsrf personal oauth sso saml otp crypt cipher enc unlock require munge become bind proxy db
+    database sudo login smtp imap mail redis mysql pg postgres mongo rabbit amqp ldap basic"""
 OWNERS = frozenset(_OWNER_WORDS.split())
 # What stands behind the noun and still means the secret.
 _TAILS_WORDS = """
@@ -60,6 +60,16 @@ STEMS = (
 )
 
 
+# `sshpass`, `requirepass`, `hftoken`: an owner and its noun in one.
+_IN_ONE = regex(r"(\w{2,12}?)(pass|passwd|pwd|pw|token|secret|auth|key)")
+
+
+def _parted(part: str) -> list[str]:
+    match = _IN_ONE.fullmatch(part)
+    is_owned = match is not None and match[1] in OWNERS and part not in _PASSWORDS | _KEYS
+    return [match[1], match[2]] if match and is_owned else [part]
+
+
 def noun_of(name: str) -> Noun:
     """What the name of a setting, or a word, promises: its last part counts, before `_2` or `_value`."""
     return _noun_of(name) if len(name) <= LONGEST_NAME else Noun.NONE
@@ -72,6 +82,7 @@ def _noun_of(name: str) -> Noun:
         parts.pop()
     if not parts:
         return Noun.NONE
+    parts[-1:] = _parted(parts[-1])
     last, heads = parts[-1], parts[:-1]
     if last in _PASSWORDS:
         return Noun.PASSWORD

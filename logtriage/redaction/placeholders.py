@@ -15,6 +15,7 @@ from logtriage.redaction.clauses import is_object, told_in
 from logtriage.redaction.commands import COMMANDS
 from logtriage.redaction.forms import ADDRESSES, FORMS, SHORTEST_PASSWORD, SHORTEST_SECRET
 from logtriage.redaction.nouns import STEMS
+from logtriage.redaction.restated import as_commands, as_settings
 from logtriage.redaction.spoken import SPOKEN, TOLD, is_name_of_a_secret, values_told
 from logtriage.redaction.values import in_plain_letters, is_harmless, is_odd, is_word, random_runs
 from logtriage.regex import regex
@@ -69,6 +70,23 @@ class Redaction:
                 start = plain.find(value, start + len(value))
 
     def _learn_from(self, text: str) -> None:
+        # Much is learned twice: as it was read, and when it is sent.
+        lines = [line for line in dict.fromkeys(text.split("\n")) if line not in self._looked_at]
+        self._looked_at.update(lines)
+        self._learn_forms(text)
+        commands = as_commands("\n".join(lines))
+        if commands:
+            self._learn_forms("\n".join(commands))
+        told = list(_with_a_noun(lines))
+        settings = as_settings("\n".join([*told, *_with_a_noun(commands)]))
+        for line in (*told, *settings):
+            for value in told_in(line):
+                self._learn("secret", value)
+        for line in lines:
+            for value in random_runs(line):
+                self._learn("secret", value)
+
+    def _learn_forms(self, text: str) -> None:
         forms, may_match = _compiled(self._addresses)
         # Most forms have words of which none stands in most texts.
         for index in sorted(may_match.Match(text, potential=True) or ()):
@@ -95,16 +113,6 @@ class Redaction:
                     self._learn(kind, value)
                     if kind == "secret" and "%" in value and len(unquote(value)) >= SHORTEST_PASSWORD:
                         self._learn(kind, unquote(value))
-
-        # Much is learned twice: as it was read, and when it is sent.
-        lines = [line for line in dict.fromkeys(text.split("\n")) if line not in self._looked_at]
-        self._looked_at.update(lines)
-        for line in _with_a_noun(lines):
-            for value in told_in(line):
-                self._learn("secret", value)
-        for line in lines:
-            for value in random_runs(line):
-                self._learn("secret", value)
 
     def _learn_block(self, value: str) -> None:
         """A key block: all of it, and each of its lines, behind whatever a logger wrote before it."""

@@ -74,6 +74,11 @@ SPOKEN: tuple[tuple[str, int, str], ...] = (
     ("given", 4, rf"(?i){_PASSWORD}::\s*(?P<v>\S+)"),  # LDIF
     ("secret", 0, r"(?i)\b(?:otp|(?:verification|one-time|2fa) (?:code|password))(?: is)?\s*[:=]?\s*"
      r"(?P<v>\d{4,8})\b"),
+    # A key for somebody, written somewhere: a run of hexadecimals is no hash here.
+    ("secret", 0, rf"(?i)\bkeys?\s+(?:for|of|to|from)\s+(?:[\w-]+\.)*(?:api|{_ISSUERS})\b"
+     r"[^\n]{0,120}?[:=\s]\s*(?P<v>[0-9a-f]{32,64})\b"),
+    ("secret", 0, r"(?i)\b(?:key|token)\b[^\n]{0,100}?\b(?:netrc|keyring|keychain|credentials?)\b"
+     r"[^\n]{0,40}?[:=\s]\s*(?P<v>[0-9a-f]{32,64})\b"),
     # A name and a password: `credentials bob / …`, `logged in as bob with …`.
     ("told", 4, rf"(?i)\bcredentials?\b{_FOR}\s*[:=]?\s+[\"'`(]?{_NAMED_SO}"
      r"(?:\s+[/|:]\s+|[/:|])(?P<v>[^\s/\"'`,;:)]{4,})(?:[\s\"'`,;.)]|$)"),
@@ -81,6 +86,9 @@ SPOKEN: tuple[tuple[str, int, str], ...] = (
      r"(?i)\b(?:logg?(?:ed|ing)?[ -]?in|sign(?:ed|ing)? in|authenticat\w{1,6}|connect\w{0,4})\s+"
      rf"(?:to\s+\S{{1,64}}\s+)?(?:as|using|with)\s+{_QUOTE}?{_NAMED_SO}{_QUOTE}?\s*"
      rf"(?:\s(?:with|using|and)\s|[/:])\s*{_V}"),
+    ("password", 6,
+     r"(?i)\b(?:authenticat\w{1,6}|log[ -]?in|logon|sign[ -]?in|bind)\s+"
+     rf"(?:(?:of|as|for|by)\s+)?{_QUOTE}?{_NAMED_SO}{_QUOTE}?\s+(?:with|using)\s+{_V}"),
     ("password", 6, rf"(?i)\bauth(?:entication)?\s+{_NAMED_SO}:{_V}"),
     ("password", 6, rf"(?i)\b(?:login|user(?:name)?)\s+{_NAMED_SO}\s+[/|]\s+{_V}"),
     # `{"access": "…", "refresh": "…"}`, as token servers answer.
@@ -128,6 +136,8 @@ def values_told(kind: str, least: int, value: str) -> list[str]:
     bare = value if is_harmless(value) else value.rstrip(_CLOSING)
     if kind == "strange":
         taken = len(bare) >= least and not (is_harmless(bare) or is_ordinary(bare) or is_name(bare))
+    elif value[:1].isspace():  # ` value=`: what stands between two quoted texts
+        taken = False
     elif kind in ("odd", "password"):
         taken = is_odd(bare, least, is_password=kind == "password")
     else:

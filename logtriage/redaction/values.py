@@ -17,7 +17,8 @@ from logtriage.regex import regex
 _HARMLESS = regex(
     r"(?i)(?:[\d.,_e+-]+[kmgb]?|none|null|nil|true|false|yes|no|default|required|unknown|missing|"
     r"invalid|expired|bearer|basic|token|negotiate|[*x.]+|(?:</?\|?\w+\|?>)+|[<\[]\|?\w+\|?[>\]]|<\w+|"
-    r"\$\{?\w+\}?|[\s=:,()\[\]{}]+|localhost|(?-i:\w+(?:Error|Exception|Warning)))"
+    r"\$\{?\w+\}?|[\s=:,()\[\]{}]+|localhost|(?-i:\w+(?:Error|Exception|Warning)|Secret(?:Str|Bytes)?)|"
+    r"sha-?\d{1,3}|md5|krb5|ed25519|oauth2|x509|ntlmv2|pkcs\d{1,2}|(?:aes|rsa)-?\d{3,4}|[rhep]s(?:256|384|512))"
 )
 # What stands where a secret could, in sentences about secrets.
 _GOING_ON = """
@@ -214,13 +215,13 @@ def _is_structure(value: str) -> bool:
         return False
 
 
-def is_random(value: str) -> bool:
+def is_random(value: str, least: int = LEAST_RANDOM) -> bool:
     """Whether a run of letters and digits is no name, number or hash, but what a generator made.
 
     Of random letters and digits five of eight neighbours differ in kind (small, capital, digit; 0.62, with a
     deviation of 0.1 at 20 characters); of names in camel case and mangled symbols fewer than a third.
     """
-    if len(value) < LEAST_RANDOM or _HEX.fullmatch(value) or _LONGEST_LOWER.search(value):
+    if len(value) < least or _HEX.fullmatch(value) or _LONGEST_LOWER.search(value):
         return False
     kinds = value.translate(_KINDS)
     if kinds.count("0") < 2 or kinds.count("a") < 3 or kinds.count("A") < 3:
