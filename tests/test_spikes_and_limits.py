@@ -266,3 +266,20 @@ def test_numbers_between_tabs_that_no_node_has_count_ranks(tmp_path: Path, first
     broke += "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
     files = {"replica-0.log": node("aus-40", 0), "replica-1.log": node("aus-41", first_rank) + broke}
     assert judged(tmp_path, files).verdict.culprits.ranks == (first_rank + 3,)
+
+
+@pytest.mark.parametrize("lacked", ["ephemeral-storage", "memory"])
+def test_a_pod_that_its_node_evicts_for_what_the_node_lacks_names_the_node(
+    tmp_path: Path, lacked: str
+) -> None:
+    described = (
+        "Name:             tune-worker-1\nNamespace:        lab\n"
+        "Node:             pool-x-41/10.4.0.7\nStart Time:       Sat, 31 Jan 2026 07:59:00 +0000\n"
+        "Status:           Failed\nReason:           Evicted\n"
+        f"Message:          The node was low on resource: {lacked}. Threshold quantity: 100.\n"
+        "Events:\n  Type     Reason   Age   From     Message\n  ----     ------   ----  ----     -------\n"
+        f"  Warning  Evicted  3m    kubelet  The node was low on resource: {lacked}.\n"
+    )
+    files = {"describe_tune-worker-1.txt": described}
+    files |= {f"pods/tune-worker-{at}.log": steps(30) for at in range(3)}
+    assert judged(tmp_path, files).verdict.culprits.hosts == ("pool-x-41",)

@@ -23,6 +23,7 @@ _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
 _NUMBERS = regex(r"\d+")
+_RAN_LOW = "The node was low on resource"  # the kubelet, of a pod that it evicts
 _PCI = regex(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
@@ -65,6 +66,8 @@ def blame(
         if len(pods) > 1:  # a pod and the node under it
             pods = {topology.machine(each) or each for each in pods}
             pods = pods - set(topology.host_of_file.values()) or pods  # of which no list tells the node
+        elif any(_RAN_LOW in each.line.text for each in members):  # it is the node that lacked something
+            pods = {topology.machine(each) or each for each in pods}
         if len(pods) != 1:
             return Culprits(), ""
         taken = _taken(members, candidates, {str(each) for each in pods}, topology)
