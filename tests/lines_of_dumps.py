@@ -110,6 +110,19 @@ could not authenticate svc with ⟦Xk9pQ2vLm4⟧
 login of svc using ⟦teapot77⟧ failed
 """.strip().splitlines()
 
+# Found when all of the above were hidden.
+LATER = r"""
+DEBUG headers: [('Authorization', '⟦Xk9pQ2vLm4⟧'), ('Accept', '*/*')]
+headers=[(b'x-api-key', b'⟦Yk8pQ3vLm5⟧')]
+[("private-token", "⟦teapot77⟧")]
+│   hf_token: str = '⟦teapot77⟧'   │
+wandb_key: Optional[str] = "⟦kettle12⟧"
+db_password: str | None = '⟦swordfish⟧'
+AssertionError: expected token '⟦Xk9pQ2vLm4⟧' but got '⟦Yk8pQ3vLm5⟧'
+the api key is ⟦Xk9pQ2vLm4⟧ instead of ⟦Yk8pQ3vLm5⟧
+HF_TOKEN ⟦Xk9pQ2vLm4⟧ != ⟦Yk8pQ3vLm5⟧
+""".strip().splitlines()
+
 # A word and two digits beside a noun: as short as the names of ranks, and still a secret.
 SHORT = r"""
 os.environ["HF_TOKEN"] = "⟦teapot77⟧"
@@ -200,6 +213,10 @@ sha256 of munge.key differs on node12
 Tokenizer key: ["text"] vocab_size=32000
 --tokenizer-key text12 --dict-key mp12
 Object key of s3: 0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c
+[('token', 'hello12'), ('key', 'value12')]
+('password', 'wrong')
+token: str = 'hello12'
+expected token 'hello12' but got 'world13'
 pass_rate .... 0.412
 token_type .... bearer
 """.strip("\n").splitlines()

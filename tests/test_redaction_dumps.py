@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from growth import grows_evenly
-from lines_of_dumps import DUMPS, KEYS, LISTS, PLAIN, SETTINGS, SHORT
+from lines_of_dumps import DUMPS, KEYS, LATER, LISTS, PLAIN, SETTINGS, SHORT
 from test_redaction_nouns import parted
 
 from logtriage.redaction import Redaction
 
 
-@pytest.mark.parametrize("told", [*DUMPS, *LISTS, *KEYS, *SETTINGS, *SHORT])
+@pytest.mark.parametrize("told", [*DUMPS, *LISTS, *KEYS, *SETTINGS, *SHORT, *LATER])
 @pytest.mark.parametrize("around", ["{}", "2026-03-01 09:00:31 ERROR [rank1] {}"])
 def test_what_programs_write_of_a_secret_is_hidden(told: str, around: str) -> None:
     line, secrets = parted(around.format(told))

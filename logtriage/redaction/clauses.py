@@ -34,6 +34,10 @@ _CHANGE = regex(
     r"(?i)\b(?:changed|rotated|reset|updated|replaced|renewed|switched|differs?):?(?:\s+from)?\s+"
     r"(\S{4,300})\s+(?:to|->|=>)\s+(\S{4,300})"
 )
+_CONTRAST = regex(
+    r"(\S{6,300}?),?\s(?:but (?:got|was|found|is|not)|instead of|and not|!=|differs from|versus|vs\.?)\s"
+    r"(\S{6,300})"
+)
 _SAID_SIGN = regex(r"(?i)\s+(?:is|was|(?:is |was |has been )?(?:now |set |changed |reset )to|is now)\s+")
 _QUOTED = regex(r"""[bru$]?\\*(["'`])(?P<v>(?:(?!\1)[^\\\n]|\\.){1,300}?)\\*\1""")
 _BEFORE = regex(r"\b([a-zA-Z]{2,16}) $")
@@ -83,9 +87,13 @@ class Word:
 
 def told_in(line: str) -> Iterator[str]:
     """The secrets that nouns in a line give away; `STEMS` are in each line that holds one."""
-    yield from _settings(line)
-    yield from _said(line)
-    yield from _changed(line)
+    told = {*_settings(line), *_said(line), *_changed(line)}
+    yield from told
+    # What stands opposite to a secret is one.
+    for match in _CONTRAST.finditer(line) if told else ():
+        one, other = match[1].strip(_EDGES), match[2].strip(_EDGES)
+        if (one in told or other in told) and is_odd(one) and is_odd(other):
+            yield from (one, other)
 
 
 def _changed(line: str) -> Iterator[str]:

@@ -23,6 +23,11 @@ _SETTINGS = (
     rf"(?m)(?:^|[\s\"'])--?{_NAME}(?:=|[ \t]+){_QUOTE}?(?P<value>[^\s\"'`=-][^\s\"'`\\]{{3,300}})",
     rf"(?i)(?:env|set\w*|put|get|add\w*|header)\([ \t]*{_QUOTE}{_NAME}{_QUOTE}[ \t]*,"
     rf"[ \t]*{_QUOTE}{_IN_QUOTES}{_QUOTE}",
+    # A pair in a list of headers.
+    rf"\(b?{_QUOTE}{_NAME}{_QUOTE}[ \t]*,[ \t]*b?{_QUOTE}{_IN_QUOTES}{_QUOTE}[ \t]*\)",
+    # `hf_token: str = 'x'`
+    rf"\b{_NAME}:[ \t]*(?:str|bytes|SecretStr|Optional\[str\]|str[ ]?\|[ ]?None)[ \t]*=[ \t]*"
+    rf"{_QUOTE}{_IN_QUOTES}{_QUOTE}",
     rf"(?i)\b(?:key|name|id)={_QUOTE}{_NAME}{_QUOTE}[ \t]+value={_QUOTE}{_IN_QUOTES}{_QUOTE}",
     rf"(?i)<(?:name|key)>\s*{_NAME}\s*</(?:name|key)>\s*<(?:value|string)>(?P<value>[^<\n]{{4,300}})<",
 )
