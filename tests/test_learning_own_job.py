@@ -201,7 +201,7 @@ def test_a_hit_that_its_job_survived_is_no_failure(failure_type: str, tmp_path: 
 def test_what_its_own_job_outlived_is_a_failure_where_it_is_outlived_again(
     tmp_path: Path, data_dir: Path
 ) -> None:
-    words = "WARNING gradsieve: tensor lattice left its basin at norm {}"
+    words = "WARNING gradsieve: tensor lattice lost its basin at norm {}"
     course = [*steps(DAY, 4, 30), f"{DAY} 04:00:31,000 {words}", *steps(DAY, 5, 40, first=31)]
     job = written(tmp_path / "a", {"rank0.log": text(course).format(71)})
     assert main(["triage", str(job), "--offline", "--json", "/dev/null", "--quiet"]) == 0

@@ -129,7 +129,8 @@ def _tell(lesson: Lesson) -> None:
         grave = f", in lines at {rule.level.value} or graver" if rule.level else ""
         whole = f", where the ratio is {rule.ratio.value}" if rule.ratio else ""
         answer(f"  rule      {rule.id}\n            {state}\n")
-        answer(f"            {visible(rule.pattern, 400)}{grave}{whole}\n")
+        beside = "".join(f", beside {name} = {value}" for name, value in rule.beside)
+        answer(f"            {visible(rule.pattern, 400)}{visible(beside, 200)}{grave}{whole}\n")
     for change in lesson.changes:
         if rule is None or change.rule != rule.id:
             answer(f"  {change.action:9} {change.rule}: {visible(change.reason, 300)}\n")

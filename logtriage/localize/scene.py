@@ -276,6 +276,6 @@ def _hits(line: Line, source: Source, matcher: Matcher) -> Iterable[tuple[Hit, s
     for part in segments(clean):
         for hit in matcher.match(part, source.role):
             identity = (hit.rule.id, hit.captures)
-            if identity not in seen and hit.rule.admits(line.level):
+            if identity not in seen and hit.rule.admits(line.level, line.text):
                 seen.add(identity)
                 yield hit, part

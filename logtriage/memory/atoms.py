@@ -129,7 +129,7 @@ def _read(template: str, before: str, known: Mapping[str, int]) -> list[Atom]:
             quote = Atom(Kind.TEXT, word[0])
             found += [quote, *_read(word[1:-1], before + word[0], known), quote]
         elif piece.lastgroup == "quoted":
-            found += _quoted(word)
+            found += [Atom(Kind.TEXT, word)] if _tells_state(word, before) else _quoted(word)
         elif piece.lastgroup == "word":
             found += _of_word(word, before, template[piece.end() : piece.end() + 30], known)
         else:
@@ -230,10 +230,38 @@ def _template(masked: str, others: Sequence[str]) -> str:
     if len(merged) != len(words):
         return miner.templates()[place].text
     # A state is no name: where the like lines have another one, it tells them apart.
-    return " ".join(mine if _STATE.search(mine) else each for mine, each in zip(words, merged, strict=True))
+    return " ".join(
+        mine if _STATE.search(mine) or _holds_state(mine, before) else each
+        for before, mine, each in zip(("", *words), words, merged, strict=False)
+    )
 
 
 _STATE = re.compile(rf"(?i)^(?:[\w.-]+[=:])?\W?(?:{'|'.join(sorted(STATES))})\W{{0,2}}$")
+# One short word between quotes that is the value of a field, or that a verb or a noun of state leads to.
+_SHORT_WORD = re.compile(r"['\"`]([a-z]{2,16}|True|False|TRUE|FALSE)['\"`]")
+_STATE_BEFORE = re.compile(
+    r"(?i)\b(?:now|is|was|are|became|becomes|turned|turns|went|goes|says|state|status|event|mode|phase"
+    r"|condition|health|verdict|outcome)(?:[ =:]{1,2}| is )$"
+)
+_FIELD_BEFORE = re.compile(r"(?<![\w.-])([a-z_][\w.-]*)(?:=|['\"]: ?)$")
+
+
+def _tells_state(quoted: str, before: str) -> bool:
+    """Whether a quoted word is what state something is in, and not somebody's name for it."""
+    if _SHORT_WORD.fullmatch(quoted) is None:
+        return False
+    field = _FIELD_BEFORE.search(before)
+    if field is not None:
+        return re.split(r"[._-]", field[1])[-1] not in IDENTITIES and field[1] not in IDENTITIES
+    return _STATE_BEFORE.search(before) is not None or re.search(r"(?i)\bto $", before) is not None
+
+
+def _holds_state(word: str, before: str) -> bool:
+    """Whether one of a line's words, behind another, is a state or a field with one."""
+    quote = re.search(r"['\"`]", word)
+    if quote is None:
+        return False
+    return _tells_state(word[quote.start() :].rstrip(",;.)]}"), f"{before} {word[: quote.start()]}")
 
 
 def _quoted(word: str) -> list[Atom]:
@@ -267,6 +295,8 @@ def _of_word(word: str, before: str, after: str, known: Mapping[str, int]) -> li
             return [Atom(kind, word, _any_word(word), _NAMED_BY.get(key[1].lower(), ""))]
     if _DATA_FILE.search(word) and not _SOURCE_FILE.search(word) and word.count(".") == 1 and _is_file(word):
         return [Atom(Kind.NAMED, word, _VALUES["PATH"], "file")]
+    if _STATE_BEFORE.search(before) and re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)+", word):
+        return [Atom(Kind.TEXT, word)]
     if before.strip() and _JOINED.search(word) and not _is_known(word, known):
         is_label = after.startswith((":", "(", "=", "[")) or word.startswith("-")
         placed = re.search(r"([A-Za-z]+) $", before)

@@ -13,6 +13,7 @@ from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
 from logtriage.intake.streams import StreamFault, pieces
+from logtriage.memory.beside import states_beside
 from logtriage.memory.ledger import Cited
 from logtriage.memory.sightings import level_of
 from logtriage.memory.usual import UsualLines
@@ -45,7 +46,9 @@ class Witness:
     is_clear: bool = True
     is_routine: bool = False
     is_outlived: bool = False  # its writer went on as ever after it
+    is_complaint: bool = True  # an exception, a line at an error's level, or one with words of failure
     level: Level | None = None
+    beside: tuple[tuple[str, str], ...] = ()  # states that a JSON record tells beside its message
     moved_from: int | None = None  # the line that was named, where another line of its traceback speaks
 
     @property
@@ -74,9 +77,10 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
         for each in record.lines:
             if each.number == line:
                 spoken = _speaking(record, each)
-                spoken = _below(spoken, reading)
-                moved = line if spoken.number != line else None
-                return _witness(spoken, reading, matcher, is_clear=True, moved_from=moved)
+                below = _below(spoken, reading)
+                moved = line if below.number != line else None
+                is_raised = bool(record.raised) or below is not spoken
+                return _witness(below, reading, is_raised=is_raised, is_clear=True, moved_from=moved)
     raise EvidenceFault(f"{source.file}:{line} could not be read")
 
 
@@ -143,7 +147,7 @@ def _is_machinery(message: str) -> bool:
 
 
 def _witness(
-    line: Line, reading: Reading, matcher: Matcher, *, is_clear: bool, moved_from: int | None = None
+    line: Line, reading: Reading, *, is_raised: bool, is_clear: bool, moved_from: int | None = None
 ) -> Witness:
     messages = _messages(line)
     usual = UsualLines(reading, line.number)
@@ -163,9 +167,18 @@ def _witness(
         is_clear=is_clear,
         is_routine=_is_routine(line, reading),
         is_outlived=is_outlived,
+        is_complaint=is_raised or _complains(line.level, messages),
         level=line.level,
+        beside=states_beside(line.text, line.message, (each.text for each in reading.lines if each != line)),
         moved_from=moved_from,
     )
+
+
+def _complains(level: Level | None, messages: Sequence[str]) -> bool:
+    grave = level is not None and gravity(level) >= gravity(Level.ERROR)
+    words = (found.group().lower() for each in messages for found in _FAULTY.finditer(each))
+    # A loss scale is made to overflow now and then.
+    return grave or any(word != "overflow" for word in words) or any(map(_MISHAP.search, messages))
 
 
 def _is_calmer(line: Line, than: Line) -> bool:
@@ -176,7 +189,10 @@ def cited_witness(text: str, file: str, number: int) -> Witness:
     """A line that a verdict cites, where the logs are not there any more."""
     parts = tuple(part for part in segments(plain(text.encode("utf-8", "surrogatepass"))) if part.strip())
     level = level_of(text.encode("utf-8", "surrogatepass"))
-    return Witness(Cited(file, number, text), SourceRole.MERGED, _by_content(parts), (), level=level)
+    complains = _complains(level, parts)
+    cited, beside = Cited(file, number, text), states_beside(text, parts[0] if parts else "", ())
+    merged = SourceRole.MERGED
+    return Witness(cited, merged, _by_content(parts), (), is_complaint=complains, level=level, beside=beside)
 
 
 def _messages(line: Line) -> tuple[str, ...]:
@@ -230,6 +246,13 @@ _FAULTY = re.compile(
     r"|错误|失败|异常|中止|终止|エラー|失敗|異常|오류|실패"
 )
 
+# What broke by other words. They pick no line, but one that a person names is no calm one with them.
+_MISHAP = re.compile(
+    r"(?i)\b(?:jammed|torn|snapped|burst|sank|sunken|tripped|frozen|froze|hung|choked|halted|ceased|blown|"
+    r"vanished|ruptur\w+|leak(?:ed|ing)|shattered|seized|cracked|melted|burnt|orphaned|starved of|no longer|"
+    r"\w+(?:Error|Exception|Fault|Failure))\b"
+)
+
 
 def picked(paths: Sequence[str], matcher: Matcher) -> Witness | None:
     """The line that most looks like what ended the job, where nobody names one; None without any.
@@ -252,7 +275,9 @@ def _first_telling(found: Sequence[tuple[int, Line, Reading]], matcher: Matcher)
         others = {mask(each.message): each.message for rank, each, _ in found[position:] if rank == sort}
         del others[mask(line.message)]
         is_clear = not any(_is_telling(other, known) for other in others.values())
-        return _witness(_below(line, reading), reading, matcher, is_clear=is_clear)
+        below = _below(line, reading)
+        is_raised = sort >= RAISED or below is not line
+        return _witness(below, reading, is_raised=is_raised, is_clear=is_clear)
     return None
 
 
@@ -279,7 +304,7 @@ def hits_of(line: Line, reading: Reading, matcher: Matcher) -> list[Hit]:
     """The hits of rules on a line, as a triage has them."""
     text = plain(line.text.encode("utf-8", "surrogatepass"))
     hits = matcher.match_segments(segments(text), reading.source.role)
-    return [hit for hit in hits if hit.rule.admits(line.level)]
+    return [hit for hit in hits if hit.rule.admits(line.level, line.text)]
 
 
 def telling_lines(readings: Sequence[Reading], matcher: Matcher, most: int = 6) -> list[Line]:
@@ -310,6 +335,9 @@ def _ranked(readings: Sequence[Reading], matcher: Matcher) -> list[tuple[int, Li
             found.append((-weight, line.time or float("inf"), len(found), line, reading))
     found.sort(key=lambda each: each[:3])
     return [(_sort(weight), line, reading) for weight, _, _, line, reading in found[:MOST_RANKED]]
+
+
+RAISED = 2  # the sort of exceptions
 
 
 def _sort(weight: int) -> int:

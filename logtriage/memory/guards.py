@@ -114,7 +114,7 @@ def _healthy_match(rule: Rule, healthy: Sequence[str]) -> str | None:
         passed = survey(inventory.root, inventory.sources, matcher, workers=1)
         if not any(summary.hits for summary in passed.summaries):
             continue
-        if rule.level is None or any(sightings(matcher, inventory)):
+        if not (rule.level or rule.beside) or any(sightings(matcher, inventory)):
             return folder
     return None
 

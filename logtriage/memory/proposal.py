@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from logtriage.intake.folder import NothingReadable
+from logtriage.memory.amounts import amounts
 from logtriage.memory.discretion import without_secrets
 from logtriage.memory.evidence import Witness
 from logtriage.memory.guards import claimed_by, known_already, objection, slug
@@ -85,10 +86,21 @@ def propose(
     if (claimed := claimed_by(witness, failure_type, matcher)) is not None:
         return Proposal(why=f"the shipped rule {claimed.id} is sure that this line is {claimed.failure_type}")
     near = _near(witness, failure_type, data_dir)
-    rule, why = _guarded(kept, witness, diagnosis, bank, near, healthy)
+    rule, why, is_bounded = _guarded(kept, witness, diagnosis, bank, near, healthy)
     if rule is None:
         return Proposal(why=why)
     replaced = near.file if near is not None and near.rule.id == rule.id else None
+    has_say = near is not None and near.rule.id == rule.id and near.state == ACTIVE
+    # What its own job wrote while it was well set a bound to its amount, or it tells of a failure without.
+    is_clear = witness.is_complaint or is_bounded or has_say
+    sizes = () if is_clear else amounts(witness.message, _names(kept.verdict), vocabulary(bank))
+    if sizes:
+        told = ", ".join(sizes[:3])
+        why = (
+            f"the line is no complaint by itself, and only its amount ({told}) tells it from a calm one, "
+            "which a rule leaves open; other confirmed jobs or `logtriage rules promote` give it a say"
+        )
+        return Proposal(rule, TRIAL, why)
     state, why = _state(rule, kept, witness, is_named, replaced, data_dir, judge)
     return Proposal(rule, state, why)
 
@@ -99,6 +111,8 @@ def _near(witness: Witness, failure_type: str, data_dir: Path) -> LearnedRule | 
     for learned in learned_rules(data_dir):
         if learned.state == RETIRED or learned.rule.failure_type != failure_type:
             continue
+        if learned.rule.beside and not set(learned.rule.beside) & set(witness.beside):
+            continue  # another state
         for example in learned.rule.examples:
             theirs = example.line.split()
             same = sum(a == b for a, b in zip(words, theirs, strict=False))
@@ -114,8 +128,10 @@ def _guarded(
     bank: Bank,
     near: LearnedRule | None,
     healthy: Sequence[str],
-) -> tuple[Rule | None, str]:
-    """The most general rule that passes all guards, or the reason why none does."""
+) -> tuple[Rule | None, str, bool]:
+    """The most general rule that passes all guards, or the reason why none does; and whether a bound was set
+    to one of its counts.
+    """
     names = _names(kept.verdict)
     known = vocabulary(bank)
     own = own_job(kept.paths, witness)
@@ -138,13 +154,13 @@ def _guarded(
                 if found is None:
                     lived = own.survived(rule)
                     if not lived:
-                        return rule, ""
+                        return rule, "", wording is not general
                     if wording is general:
                         drafts += bounded(general, [line.message for line in lived], message, known)
                     survived = _told(lived)
                 else:
                     why = found
-    return None, survived or why
+    return None, survived or why, False
 
 
 def _told(lived: Sequence[Line]) -> str:
@@ -176,7 +192,9 @@ def _rule(
     )
     olds = near.rule.examples if near is not None else ()
     kept_examples = [Example(each.line) for each in olds if each.line != line][: MOST_EXAMPLES - 1]
-    digest = hashlib.sha256(f"{diagnosis.failure_type}\0{wording.pattern}".encode()).hexdigest()[:6]
+    beside = _states_beside(witness, near)
+    named = "\0".join((diagnosis.failure_type, wording.pattern, *map("=".join, beside)))
+    digest = hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
     followed = {verdict.verdict.failure_type, *(each.failure_type for each in verdict.symptoms)}
     followed |= {each.failure_type for each in verdict.verdict.alternatives}
     followed |= set(near.rule.explains) if near is not None else set()
@@ -202,9 +220,15 @@ def _rule(
         ),
         where=tuple(SourceRole) if witness.role in _NO_LOGS else (),
         level=_least_level(witness.level, near),
+        beside=beside,
         ratio=wording.ratio,
         outlived=witness.is_outlived or verdict.job.outcome == "completed",
     )
+
+
+def _states_beside(witness: Witness, near: LearnedRule | None) -> tuple[tuple[str, str], ...]:
+    """What all the jobs that taught the rule have in common."""
+    return tuple(each for each in witness.beside if near is None or each in near.rule.beside)
 
 
 def _least_level(level: Level | None, near: LearnedRule | None) -> Level | None:

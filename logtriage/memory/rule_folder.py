@@ -93,6 +93,8 @@ def rule_text(rule: Rule) -> bytes:
         entry["level"] = rule.level.value
     if rule.ratio:
         entry["ratio"] = rule.ratio.value
+    if rule.beside:
+        entry["beside"] = dict(rule.beside)
     if rule.outlived:
         entry["outlived"] = True
     if rule.where:

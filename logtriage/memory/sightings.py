@@ -26,10 +26,10 @@ class Sighting:
 def line_hits(matcher: Matcher, raw: bytes, role: SourceRole | None = None) -> list[Hit]:
     """The hits on one raw line; the level is read only where a rule asks for one."""
     hits = matcher.match_segments(segments(plain(raw)), role)
-    if not any(hit.rule.level for hit in hits):
+    if not any(hit.rule.level or hit.rule.beside for hit in hits):
         return hits
-    level = level_of(raw)
-    return [hit for hit in hits if hit.rule.admits(level)]
+    level, text = level_of(raw), plain(raw)
+    return [hit for hit in hits if hit.rule.admits(level, text)]
 
 
 def level_of(raw: bytes) -> Level | None:

@@ -23,7 +23,7 @@ LONGEST_FILE = 16 << 20  # bytes of a rule file
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
     "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
-    "level", "ratio", "outlived",
+    "level", "ratio", "outlived", "beside",
 }  # fmt: skip
 
 
@@ -241,6 +241,7 @@ def _rule(entry: Any, file: str, line: int) -> Rule:
         level=_one_of(Level, entry["level"], "level") if entry.get("level") else None,
         ratio=ratio,
         outlived=entry.get("outlived") is True,
+        beside=_beside(entry.get("beside")),
     )
 
 
@@ -251,6 +252,14 @@ def _provenance(value: Any) -> Provenance | None:
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError(f"provenance is a mapping of {', '.join(names)}")
     return Provenance(**{name: str(value[name]) for name in names})
+
+
+def _beside(value: Any) -> tuple[tuple[str, str], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in (*value, *value.values())):
+        raise ValueError("beside is a mapping of names of fields to words (a boolean as 'true' or 'false')")
+    return tuple(value.items())
 
 
 def _short(value: Any) -> str:

@@ -79,5 +79,6 @@ def _rule_of_row(
         tuple(Example(line, tuple((k, v) for k, v in captures)) for line, captures in examples),
         tuple(counterexamples),
         _MARKS[marks] if marks else None,
-        *rest,
+        *rest[:-1],
+        tuple((name, value) for name, value in rest[-1]),
     )

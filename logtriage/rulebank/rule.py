@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -99,10 +100,18 @@ class Rule:
     level: Level | None = None  # the least: a line that is known to be calmer is no hit
     ratio: Ratio | None = None
     outlived: bool = False  # of a learned one: the job that taught it went on after its line
+    beside: tuple[tuple[str, str], ...] = ()  # fields of a JSON record, and the words they hold
 
-    def admits(self, level: Level | None) -> bool:
-        """Whether a line of this level (None: unknown) is as grave as the rule wants it."""
-        return self.level is None or level is None or gravity(level) >= gravity(self.level)
+    def admits(self, level: Level | None, text: str) -> bool:
+        """Whether a line of this level (None: unknown) is as grave, and says beside its message what the
+        rule wants.
+        """
+        if self.level is not None and level is not None and gravity(level) < gravity(self.level):
+            return False
+        return all(
+            re.search(rf'"{re.escape(name)}\\?"\s*:\s*(?:\\?")?{re.escape(value)}\b(?!-)', text)
+            for name, value in self.beside
+        )
 
     def entitled(self, captures: dict[str, str]) -> str:
         """The title with `{name}` filled from the captures; names without a value are left out."""
