@@ -93,18 +93,25 @@ def import_(
     """Take over diagnoses from elsewhere. One that is known already is not taken twice.
 
     What is no diagnosis is named and left out; the exit status is then 1, or 2 where nothing was one.
+    Of one whose advice must not be repeated (docs/models.md) the advice is left out.
     """
     from contextlib import nullcontext
+    from dataclasses import replace
 
+    from logtriage.agent.dangers import is_dangerous
     from logtriage.memory.exchange import records
 
     found: list[Diagnosis] = []
     faults: list[str] = []
+    advised: list[int] = []
     with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as reading:
         for number, each in records(reading):
             if isinstance(each, str):
                 faults.append(f"{file}:{number} is no diagnosis: {visible(each, 200)}")
             else:
+                if is_dangerous(each.mitigation):
+                    advised.append(number)
+                    each = replace(each, mitigation="")
                 found.append(each)
     if faults and not found:
         raise typer.BadParameter(faults[0])
@@ -115,6 +122,8 @@ def import_(
         for each in new.values():
             ledger.add(each)
     answer(f"{len(new)} of {len(found)} diagnoses were new\n")
+    if advised:
+        complain(f"advice left out, for what it would have done: {len(advised)} (first in line {advised[0]})")
     for fault in faults[:MOST_FAULTS]:
         complain(fault)
     if faults:
