@@ -27,15 +27,20 @@ class Taxonomy:
     types: dict[str, FailureType]
 
     def __getitem__(self, failure_type: str) -> FailureType:
-        """Raises KeyError that lists the nearest ids when the id does not exist."""
+        """Raises KeyError that lists the nearest ids, and the file of all, when the id does not exist."""
         try:
             return self.types[failure_type]
         except KeyError:
             import difflib
 
-            near = difflib.get_close_matches(failure_type, self.types, n=3)
+            said = failure_type.lower()
+            parts = {part: name for name in self.types for part in (name, *name.replace("_", ".").split("."))}
+            like = [name for name in self.types if len(said) > 2 and said in name]
+            like += [parts[part] for part in difflib.get_close_matches(said, parts, n=3)]
+            near = list(dict.fromkeys(like))[:3]
             hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise KeyError(f"failure type {failure_type!r} is not in the taxonomy{hint}") from None
+            told = f"failure type {failure_type!r} is not in the taxonomy{hint}"
+            raise KeyError(f"{told} (see {shipped('rules') / 'taxonomy.yaml'} for all)") from None
 
     def __contains__(self, failure_type: object) -> bool:
         return failure_type in self.types

@@ -128,6 +128,23 @@ def test_the_time_budget_is_kept_whatever_the_server_does(tmp_path: Path, name: 
     assert verdict.model is not None and "the offline verdict stands" in verdict.model.result
 
 
+def test_where_the_time_went_before_anybody_was_asked(tmp_path: Path) -> None:
+    """A process that has not loaded the client yet: that takes longer than a tenth of a second."""
+    logs = unknown_job(tmp_path)
+    with serving(good) as server:
+        told = {
+            "LOGTRIAGE_DATA_DIR": str(tmp_path / "data"),
+            "LOGTRIAGE_LLM_MODEL": "scripted",
+            "LOGTRIAGE_LLM_SECONDS": "0.1",
+            "LOGTRIAGE_LLM_BASE_URL": server.address,
+        }
+        command = [sys.executable, "-m", "logtriage.apps.cli", "triage", str(logs), "--json", "-"]
+        done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, check=True)
+    model = json.loads(done.stdout)["model"]
+    assert "before the model's client was loaded, so nobody was asked" in model["result"]
+    assert model["spent"]["requests"] == 0
+
+
 def test_ctrl_c_while_a_model_is_asked_gives_the_offline_verdict_at_once(tmp_path: Path) -> None:
     logs = unknown_job(tmp_path)
     came = threading.Event()

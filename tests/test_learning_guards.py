@@ -137,9 +137,13 @@ def test_a_place_that_is_not_there_is_wrong_usage(tmp_path: Path, data_dir: Path
     assert learned_rules(data_dir) == []
 
 
-def test_wrong_ids_and_types_are_wrong_usage(tmp_path: Path) -> None:
+def test_wrong_ids_and_types_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = one_line_job(tmp_path / "job", "loom: shuttle jammed")
-    assert correct(verdict, "data.corupt") == 2
+    for wrong, right in (("data.corupt", "data.corrupt"), ("nan", "numerics.nan"), ("preempt", "preempted")):
+        capsys.readouterr()
+        assert correct(verdict, wrong) == 2
+        said = capsys.readouterr().err
+        assert right in said and "taxonomy.yaml" in said and said.count("(see ") == 1
     assert correct("v-0000", "data.corrupt") == 2
     assert main(["confirm", ""]) == 2
 

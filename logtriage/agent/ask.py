@@ -99,7 +99,7 @@ def ask(desk: Desk, settings: Settings, *, until: float, enough: threading.Event
         if asked.is_stopped:
             asked.fault = "asking was stopped"
         elif not asked.returned and not asked.fault:
-            asked.fault = "no vote came back within the time budget"
+            asked.fault = ballots.too_late(until - began)
     return asked
 
 
@@ -165,7 +165,8 @@ class _Ballots:
         self.shown: dict[tuple[float, bool], tuple[_Texts, EvidenceFile]] = {}
         self.http: Any = None
         self.endpoint_faults = 0
-        self.began = 0.0
+        self.began = 0.0  # when the first request could be made
+        self.loading = 0.0  # seconds until then
         self.slowest = 0.0  # seconds from the first request to the latest vote that came back
 
     def close(self) -> None:
@@ -176,7 +177,17 @@ class _Ballots:
             with contextlib.suppress(RuntimeError):  # it is over already
                 loop.call_soon_threadsafe(task.cancel)
 
+    def too_late(self, budget: float) -> str:
+        """Why no vote came back in the seconds that there were."""
+        if not self.began:
+            return "the time budget was over before the model's client was loaded, so nobody was asked"
+        told = "no vote came back within the time budget"
+        if self.loading < budget / 4:
+            return told
+        return f"{told}, of which {self.loading:.1f} of {budget:.1f} s went into loading the model's client"
+
     async def collect(self) -> None:
+        began = time.monotonic()
         task = asyncio.current_task()
         assert task is not None
         self.under_way = (asyncio.get_running_loop(), task)
@@ -196,11 +207,14 @@ class _Ballots:
         with tracing_context(enabled=False):
             told = self.on_request, self._unkept
             async with endpoint.client(self.settings, seconds, *told) as self.http:
+                self._texts()
+                self._model(self.dialect.temperature)
+                self.began = time.monotonic()
+                self.loading = self.began - began
                 await self._rounds()
 
     async def _rounds(self) -> None:
         most = self.settings.llm_votes
-        self.began = time.monotonic()
         running: set[asyncio.Task[Vote | Void]] = set()
         try:
             while True:

@@ -304,7 +304,8 @@ def _explained(fault: Exception) -> tuple[int, list[str]]:
     """The exit status for an error, and what to say of it."""
     if isinstance(fault, USAGE_FAULT):
         command = fault.ctx.command_path if fault.ctx else "logtriage"
-        return WRONG_USAGE, [f"{fault.format_message()} (see {command} --help)"]
+        said = fault.format_message()
+        return WRONG_USAGE, [said if "(see " in said else f"{said} (see {command} --help)"]
     from logtriage.intake.folder import NothingReadable
     from logtriage.rulebank.bank import BankFault
     from logtriage.settings import SettingsFault

@@ -162,7 +162,7 @@ def model_words(verdict: Verdict) -> str:
     if votes is not None and votes.valid < votes.asked:
         reasons = ", ".join(f"{prose(reason)} ({count})" for reason, count in use.voids.items())
         told += f"; {votes.asked - votes.valid} of {votes.asked} votes void: {reasons}"
-    if use.spent is not None and use.budget is not None:
+    if use.spent is not None and use.budget is not None and use.spent.tokens:
         told += f". {use.spent.tokens:,} of {use.budget.tokens:,} tokens in {use.spent.seconds:.1f} s"
     if use.redacted:
         hidden = ", ".join(counted(count, prose(kind)) for kind, count in use.redacted.items())
