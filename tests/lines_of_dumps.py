@@ -19,6 +19,8 @@ db_password    ⟦Xk9pQ2vLm4⟧
 hf_token                 ⟦Xk9pQ2vLm4⟧
   mysql_pwd            ⟦swordfish⟧
 aws_secret_access_key	⟦Xk9pQ2vLm4⟧
+| 12 | svc | db_password | ⟦swordfish⟧ | yes |
+svc  db_password  ⟦Xk9pQ2vLm4⟧  prod
 """.strip("\n").splitlines()
 
 LISTS = r"""
@@ -26,6 +28,7 @@ Command '['curl', '-u', 'svc:⟦Xk9pQ2vLm4⟧', 'https://x']' returned non-zero 
 subprocess.CalledProcessError: Command '['curl', '--user', 'svc:⟦swordfish⟧', 'https://x']' died with <Signals.SIGKILL: 9>.
 cmd=["wget", "--http-user=svc", "--http-password=⟦swordfish⟧", "https://x"]
 ['wandb', 'login', '⟦Xk9pQ2vLm4⟧']
+\['wandb',\ 'login',\ '⟦Xk9pQ2vLm4⟧'\]
 ['huggingface-cli', 'login', '--token', '⟦Xk9pQ2vLm4⟧']
 ["wandb", "login", "--relogin", "⟦swordfish⟧"]
 argv=['train.py', '--wandb-key', '⟦Xk9pQ2vLm4⟧']
@@ -178,6 +181,8 @@ rsync --password-file=/p/pw -a src dst
 | key | value12 |
 | num_tokens      | 4096 |
 | pad_token | <pad> |
+| User | Password | Required |
+user  password  database
 | Name | Key    | Type12 |
 pad_token    <pad>
 Key             Value12

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from logtriage.redaction.nouns import OWNERS, Noun, noun_of
@@ -31,11 +32,8 @@ _SETTINGS = (
     rf"(?i)\b(?:key|name|id)={_QUOTE}{_NAME}{_QUOTE}[ \t]+value={_QUOTE}{_IN_QUOTES}{_QUOTE}",
     rf"(?i)<(?:name|key)>\s*{_NAME}\s*</(?:name|key)>\s*<(?:value|string)>(?P<value>[^<\n]{{4,300}})<",
 )
-# Here the words of a sentence or the heads of a table may stand too.
-_COLUMNS = (
-    rf"(?m){_BAR}[ \t]*{_NAME}[ \t]*{_BAR}[ \t]*(?P<value>[^\s|]{{4,300}})[ \t]*(?:{_BAR}|$)",
-    rf"(?m)(?:^|\s){_NAME}:?(?:\t+|  +)(?P<value>\S{{4,300}})(?:  |\t|\s*$)",
-)
+_IN_COLUMNS = rf"[^\n]*(?:{_BAR}|\t|  )[^\n]*"
+_BETWEEN_COLUMNS = rf"{_BAR}|\t|  +"
 _SEVERAL = rf"(?i)\b(?:keys|tokens){_QUOTE}?[ \t]*[:=][ \t]*[\[{{(](?P<items>[^\])}}\n]{{6,900}})"
 _ITEM = rf"(?:{_QUOTE}?\b(?P<owner>\w+){_QUOTE}?[ \t]*:[ \t]*)?{_QUOTE}?(?P<value>[\w+/=.-]{{6,300}})"
 _LEAST_OF_SEVERAL = 8  # characters of an item that shows by itself that it is random
@@ -44,8 +42,9 @@ _DECODED = {
     "%22": '"', "%27": "'", "%3a": ":", "%3d": "=", "%26": " ", "%2c": ",", "%5b": "[", "%5d": "]",
     "%7b": "{", "%7d": "}", "%20": " ",
 }  # fmt: skip
-_BETWEEN_WORDS = rf"{_QUOTE}[ \t]*,[ \t]*{_QUOTE}"
-_EDGE_OF_LIST = rf"[\[(][ \t]*{_QUOTE}|{_QUOTE}[ \t]*,?[ \t]*[\])]"
+# Before the blanks of a pattern of a list there are signs.
+_BETWEEN_WORDS = rf"{_QUOTE},[ \t\\]*{_QUOTE}"
+_EDGE_OF_LIST = rf"[\[(]{_QUOTE}|{_QUOTE},?\\*[\])]"
 
 
 def as_commands(text: str) -> list[str]:
@@ -61,12 +60,8 @@ def as_settings(text: str) -> Iterator[str]:
         for match in _compiled(form).finditer(text):
             if noun_of(match["name"]) is not Noun.NONE:
                 yield _setting(match["name"], match["value"])
-    for form in _COLUMNS:
-        for match in _compiled(form).finditer(text):
-            noun, value = noun_of(match["name"]), match["value"]
-            is_named = is_ordinary(value) or (noun is Noun.KEY and is_composed(value))
-            if noun > Noun.AMBIGUOUS and not is_named:
-                yield _setting(match["name"], value)
+    for line in _compiled(_IN_COLUMNS).finditer(text):
+        yield from _in_columns(line[0])
     for several in _compiled(_SEVERAL).finditer(text):
         for item in _compiled(_ITEM).finditer(several["items"]):
             owner = item["owner"] if (item["owner"] or "").lower() in OWNERS else ""
@@ -77,6 +72,17 @@ def as_settings(text: str) -> Iterator[str]:
         for written, sign in _DECODED.items():
             decoded = decoded.replace(written, sign).replace(written.upper(), sign)
         yield decoded
+
+
+def _in_columns(line: str) -> Iterator[str]:
+    """Of a row the cells behind a name: one word, and neither of a sentence nor of the head of a table."""
+    cells = [each.strip() for each in _compiled(_BETWEEN_COLUMNS).split(line) if each.strip()]
+    for before, value in pairwise(cells):
+        name = before.split()[-1].rstrip(":")
+        noun = noun_of(name)
+        is_named = is_ordinary(value) or (noun is Noun.KEY and is_composed(value))
+        if noun > Noun.AMBIGUOUS and not is_named and len(value.split()) == 1:
+            yield _setting(name, value)
 
 
 def _setting(name: str, value: str) -> str:
