@@ -283,3 +283,10 @@ def test_a_pod_that_its_node_evicts_for_what_the_node_lacks_names_the_node(
     files = {"describe_tune-worker-1.txt": described}
     files |= {f"pods/tune-worker-{at}.log": steps(30) for at in range(3)}
     assert judged(tmp_path, files).verdict.culprits.hosts == ("pool-x-41",)
+
+
+@pytest.mark.parametrize("got", ["Failed to recv, got 0 bytes", "failed to recv, got 0 bytes"])
+def test_who_lost_the_store_raised_no_error_of_its_own(tmp_path: Path, got: str) -> None:
+    said = f"[rank3]: torch.distributed.DistNetworkError: {got}. Connection was likely closed.\n"
+    verdict = judged(tmp_path, {"rank3.log": steps(9) + said}).verdict
+    assert verdict.failure_type == "collective.remote_error"
