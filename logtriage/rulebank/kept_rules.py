@@ -79,6 +79,5 @@ def _rule_of_row(
         tuple(Example(line, tuple((k, v) for k, v in captures)) for line, captures in examples),
         tuple(counterexamples),
         _MARKS[marks] if marks else None,
-        *rest[:-1],
-        tuple((name, value) for name, value in rest[-1]),
+        *(*rest[:-1], tuple((name, value) for name, value in rest[-1])),
     )
