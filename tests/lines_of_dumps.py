@@ -123,6 +123,8 @@ wandb_key: Optional[str] = "⟦kettle12⟧"
 db_password: str | None = '⟦swordfish⟧'
 AssertionError: expected token '⟦Xk9pQ2vLm4⟧' but got '⟦Yk8pQ3vLm5⟧'
 the api key is ⟦Xk9pQ2vLm4⟧ instead of ⟦Yk8pQ3vLm5⟧
+process cmdline: [b'train.py', b'--wandb-key', b'⟦Xk9pQ2vLm4⟧']
+Set-Item Env:WANDB_API_KEY ⟦teapot77⟧
 HF_TOKEN ⟦Xk9pQ2vLm4⟧ != ⟦Yk8pQ3vLm5⟧
 """.strip().splitlines()
 

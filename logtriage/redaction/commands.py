@@ -56,7 +56,7 @@ _BY_PLACE: tuple[tuple[str, str], ...] = (
     (rf"kubectl{_REST}--from-literal[ =][\w.-]+=", "given"),
     (rf"(?:sudo|kinit|chpasswd|cryptsetup|login|passwd)\b{_REST}<<<\s*(?:{_NAMED_SO}:)?", "given"),
     (r"(?:login|authenticate|set_api_key)\(\s*(?:\w+\s*=\s*)?[\"']", "strange"),
-    (r"setenv\s+\w*(?:pass|pwd|secret|token|_key)\w*\s+", "given"),
+    (r"(?:setenv\s+|Set-Item\s+(?:-Path\s+)?Env:)\w*(?:pass|pwd|secret|token|_key)\w*\s+", "given"),
     (
         r"config(?:ure)?\s+(?:set\s+|add\s+|--[\w-]+\s+)*"
         r"[\w./:-]*(?:pass|pwd|secret|token|(?:api|access|private)[_-]?key)[\w.-]*\s+",

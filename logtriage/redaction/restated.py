@@ -43,8 +43,8 @@ _DECODED = {
     "%7b": "{", "%7d": "}", "%20": " ",
 }  # fmt: skip
 # Before the blanks of a pattern of a list there are signs.
-_BETWEEN_WORDS = rf"{_QUOTE},[ \t\\]*{_QUOTE}"
-_EDGE_OF_LIST = rf"[\[(]{_QUOTE}|{_QUOTE},?\\*[\])]"
+_BETWEEN_WORDS = rf"{_QUOTE},[ \t\\]*b?{_QUOTE}"
+_EDGE_OF_LIST = rf"[\[(]b?{_QUOTE}|{_QUOTE},?\\*[\])]"
 
 
 def as_commands(text: str) -> list[str]:
