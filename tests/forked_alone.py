@@ -1,0 +1,118 @@
+"""Work shared out to copies of the process: the same results, whoever did it and whatever became of them.
+
+No copies are made beside other threads, which a process of pytest-xdist has: `test_forks` runs this by itself.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logtriage import forks, pipeline
+from logtriage.forks import shared_out
+from logtriage.intake.folder import discover
+from logtriage.localize import scene
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    yield
+    assert multiprocessing.active_children() == []
+
+
+def where(at: int) -> tuple[int, int]:
+    deadline = threading.Event()
+    deadline.wait(0.01)  # long enough for all to get some
+    return at, os.getpid()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 50])
+def test_all_is_done_once_and_in_order(processes: int) -> None:
+    found = shared_out(where, 40, processes)
+    assert [at for at, _ in found] == list(range(40))
+    assert len({process for _, process in found}) <= processes
+
+
+def test_copies_take_their_part() -> None:
+    assert len({process for _, process in shared_out(where, 40, 2)}) == 2
+
+
+def test_nothing_to_do_gives_nothing() -> None:
+    assert shared_out(where, 0, 4) == []
+
+
+def test_what_a_copy_that_was_killed_left_undone_is_done_here() -> None:
+    here = os.getpid()
+
+    def work(at: int) -> int:
+        if os.getpid() != here and at > 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return at * at
+
+    assert shared_out(work, 30, 3) == [at * at for at in range(30)]
+
+
+def test_a_copy_that_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "PATIENCE_SECONDS", 0.2)
+    here = os.getpid()
+
+    def work(at: int) -> int:
+        if os.getpid() != here:
+            threading.Event().wait()
+        where(at)
+        return at
+
+    assert shared_out(work, 10, 2) == list(range(10))
+
+
+def test_what_cannot_be_sent_is_done_here() -> None:
+    found = shared_out(lambda at: lambda: at, 10, 2)
+    assert [each() for each in found] == list(range(10))
+
+
+def test_an_error_is_that_of_the_work() -> None:
+    def work(at: int) -> int:
+        if at == 7:
+            raise LookupError("seven")
+        return at
+
+    with pytest.raises(LookupError, match="seven"):
+        shared_out(work, 20, 2)
+
+
+def test_beside_other_threads_no_copy_is_made() -> None:
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+    try:
+        assert {process for _, process in shared_out(where, 10, 4)} == {os.getpid()}
+    finally:
+        ended.set()
+        other.join()
+
+
+FIXTURES = sorted(Path(__file__).parent.parent.glob("fixtures/*/logs"))
+
+
+@pytest.mark.parametrize("folder", FIXTURES, ids=lambda each: each.parent.name)
+def test_a_verdict_is_the_same_whoever_read_the_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = pipeline.triage(folder, offline=True, workers=1)
+    monkeypatch.setattr(scene, "SHARED_BYTES", 0)
+    together = pipeline.triage(folder, offline=True, workers=3)
+    assert together.model_dump(exclude={"timing"}) == alone.model_dump(exclude={"timing"})
+
+
+def test_many_files_are_found_alike_by_one_process_and_by_several(tmp_path: Path) -> None:
+    for rank in range(150):
+        log = tmp_path / f"node{rank // 8}" / f"rank{rank}.log"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text(f"2026-01-05 10:00:00 [rank{rank}] step 1 loss 2.5\n" * 20)
+    (tmp_path / "core.bin").write_bytes(bytes(range(256)) * 64)
+    (tmp_path / "broken.log.gz").write_bytes(b"\x1f\x8b\x08\x00torn")
+    assert discover(tmp_path, processes=3) == discover(tmp_path)
