@@ -1,6 +1,6 @@
 """Work shared out to copies of the process: the same results, whoever did it and whatever became of them.
 
-No copies are made beside other threads, which a process of pytest-xdist has: `test_forks` runs this by itself.
+No copies are made beside other threads, which pytest-xdist has: `test_forks` runs this by itself.
 """
 
 from __future__ import annotations
