@@ -59,7 +59,7 @@ def test_which_numbers_are_amounts(words: str, found: tuple[str, ...]) -> None:
     assert amounts(words, (), NO_WORDS) == found
 
 
-@pytest.mark.parametrize("head", ["INFO ", "WARNING ", ""])
+@pytest.mark.parametrize("head", ["INFO ", "WARNING ", "", "INFO evictord, evictor asleep: "])
 def test_a_calm_line_with_an_amount_is_tried_first(
     head: str, tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

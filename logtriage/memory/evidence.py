@@ -177,8 +177,12 @@ def _witness(
 def _complains(level: Level | None, messages: Sequence[str]) -> bool:
     grave = level is not None and gravity(level) >= gravity(Level.ERROR)
     words = (found.group().lower() for each in messages for found in _FAULTY.finditer(each))
-    # A loss scale is made to overflow now and then.
-    return grave or any(word != "overflow" for word in words) or any(map(_MISHAP.search, messages))
+    told = any(_NO_COMPLAINT.fullmatch(word) is None for word in words)
+    return grave or told or any(map(_MISHAP.search, messages))
+
+
+# A loss scale is made to overflow now and then; an evictor is there to evict.
+_NO_COMPLAINT = re.compile(r"overflow|(?:evict|terminat|drain|cancel|kill)\w*(?:or|er)[sd]?")
 
 
 def _is_calmer(line: Line, than: Line) -> bool:
