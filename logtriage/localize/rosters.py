@@ -7,12 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from logtriage.intake.names import OTHER_WORD
-from logtriage.localize.scene import Scene
 from logtriage.model import Line
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
+
+if TYPE_CHECKING:  # a scene is built with what is known of labels
+    from logtriage.localize.scene import Scene
 
 MOST_HOSTS = 20_000  # of one list
 # An address, a name with a number in it, or a name that a cloud's batch service drew (Azure's nodes).

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from logtriage.intake.lines import LineReader
 from logtriage.intake.reading import Reading
+from logtriage.localize.writer_labels import host_labels
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
 
@@ -44,7 +45,8 @@ def _read_behind(line: Line, ranks: dict[str, int], reader: LineReader) -> Line:
     if label not in ranks:
         return line
     behind = line.text[len(label) :].encode("utf-8", "replace")
-    return replace(reader.read(behind, line.number, line.offset), text=line.text, rank=ranks[label])
+    found = reader.read(behind, line.number, line.offset)
+    return replace(found, text=line.text, rank=ranks[label], host=found.host or line.host)
 
 
 def _label(line: Line) -> str:
@@ -63,6 +65,8 @@ def _ranks_of_labels(reading: Reading) -> dict[str, int]:
         return {}
     counts = Counter(map(_label, sample))
     counts.pop("", None)
+    if host_labels(lines).tells_ranks:
+        return {}
     labels = {label for label, times in counts.items() if times >= LEAST_LINES}
     if not 1 < len(labels) <= MOST_LABELS or sum(counts[each] for each in labels) < LABELLED * len(sample):
         return {}

@@ -125,6 +125,11 @@ class HostLabels:
     form: re.Pattern[str] = _HOST_LABEL
     ranks_behind: bool = False  # `cn-3: [17] `, where the host was read off already
 
+    @property
+    def tells_ranks(self) -> bool:
+        """Whether the label that names a host names a rank as well."""
+        return "rank" in self.form.groupindex
+
     def host(self, line: Line) -> str | None:
         """The host that a line's own label names."""
         found = self._label(line)
@@ -137,7 +142,7 @@ class HostLabels:
         found = self._label(line)
         if found is None or found["host"] not in self.hosts:
             return None
-        if "rank" in self.form.groupindex:
+        if self.tells_ranks:
             return int(found["rank"])
         if self.form is _HOST_LABEL and found["number"]:
             return int(found["number"]) if self.counts_ranks else None
