@@ -97,11 +97,9 @@ def test_beside_other_threads_no_copy_is_made() -> None:
         other.join()
 
 
-FIXTURES = sorted(Path(__file__).parent.parent.glob("fixtures/*/logs"))
-
-
-@pytest.mark.parametrize("folder", FIXTURES, ids=lambda each: each.parent.name)
-def test_a_verdict_is_the_same_whoever_read_the_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fixture", ["two-nodes-segfault", "torchrun-short-shard", "completed-scary-words"])
+def test_a_verdict_is_the_same_whoever_read_the_lines(fixture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(__file__).parent.parent / "fixtures" / fixture / "logs"
     alone = pipeline.triage(folder, offline=True, workers=1)
     monkeypatch.setattr(scene, "SHARED_BYTES", 0)
     together = pipeline.triage(folder, offline=True, workers=3)

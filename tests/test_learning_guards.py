@@ -196,6 +196,21 @@ def test_a_pattern_matches_the_line_that_it_comes_from(line: str) -> None:
         assert all("{" + name + "}" in wording.title or "…" in wording.title for name in names)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cannot map shard: /srv/tok/part_17.idx, bytes: 4096",
+        "vfsd: read from node 10.7.0.3@tcp1 was refused",
+        "decay check failed: rate 6.500000E-06 of group 3 is nan",
+        "raise it with `prctl.set('nofile')` before workers start",
+    ],
+)
+def test_values_that_look_unlike_their_class_are_matched_too(line: str) -> None:
+    found = list(patterns(line, known=KNOWN))
+    assert found
+    assert all(pattern_of(wording.pattern).search(line) for wording in found)
+
+
 NUMBERS = st.integers(min_value=1, max_value=10**9)
 HOSTS = st.from_regex(r"[a-z]{2,8}-?[a-z]?[0-9]{1,4}", fullmatch=True)
 PATHS = st.from_regex(r"/[a-z]{1,8}(/[a-z0-9_-]{1,12}){1,4}\.(pt|bin|tar)", fullmatch=True)

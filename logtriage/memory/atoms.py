@@ -7,7 +7,7 @@ The masks of the templates say what a value is; the words before a value say wha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -60,7 +60,7 @@ _FOREIGN_WORD = r"[^\s,;:()<>\[\]|]+"  # RE2's \w knows ASCII alone
 _QUOTED = r"[^'\"`]*"
 _WHOLE = dict.fromkeys(("rank", "local_rank", "gpu", "pid", "step", "port", "seq", "signal", "peer"), r"\d+")
 _WHOLE["exitcode"] = r"-?\d+"
-_NONZERO = r"[-+]?(?:(?:0[xX])?0*[1-9a-fA-F][\w.,]*|0*[.,]0*[1-9]\w*)%?"
+_NONZERO = r"[-+]?(?:(?:0[xX])?0*[1-9a-fA-F][\w.,]*|0*[.,]0*[1-9]\w*)(?:[eE][-+]\d+)?%?"
 
 _GROUPS = {
     "PATH": "file", "IP": "address", "URL": "address", "PCI": "pci", "SIZE": "size", "HOST": "host",
@@ -140,17 +140,11 @@ def _read(template: str, before: str, known: Mapping[str, int]) -> list[Atom]:
 
 def _filled(atoms: list[Atom], text: str, names: tuple[str, ...]) -> list[Atom]:
     """The atoms with the values that stand in the line; a host is captured where it is known to be one."""
-    parts = [
-        (r"\s+" if atom.text.isspace() else re.escape(atom.text))
-        if atom.kind is Kind.TEXT
-        else f"({atom.pattern})"
-        for atom in atoms
-    ]
-    found = re2.fullmatch("".join(parts) + r"\s*", text, rule_options())
+    found = _values_in(text, atoms, lambda atom: atom.pattern) or _values_in(text, atoms, lambda _: ".+?")
     if found is None:
         return atoms
-    values = iter(found.groups())
-    filled = [atom if atom.kind is Kind.TEXT else replace(atom, text=next(values)) for atom in atoms]
+    values = iter(found)
+    filled = [atom if atom.kind is Kind.TEXT else _with_value(atom, next(values)) for atom in atoms]
     before = ""
     for index, atom in enumerate(filled):
         if atom.group == "host" and atom.text not in names and not _AFTER_NODE.search(before):
@@ -159,6 +153,25 @@ def _filled(atoms: list[Atom], text: str, names: tuple[str, ...]) -> list[Atom]:
             filled[index] = _narrowed(atom)
         before = (before + atom.text)[-40:]
     return filled
+
+
+def _values_in(text: str, atoms: Sequence[Atom], form: Callable[[Atom], str]) -> tuple[str, ...] | None:
+    """What stands in a line for each atom that is no text, by patterns of this form for them."""
+    parts = [
+        (r"\s+" if atom.text.isspace() else re.escape(atom.text))
+        if atom.kind is Kind.TEXT
+        else f"({form(atom)})"
+        for atom in atoms
+    ]
+    found = re2.fullmatch("".join(parts) + r"\s*", text, rule_options())
+    return None if found is None else found.groups()
+
+
+def _with_value(atom: Atom, value: str) -> Atom:
+    """With the value that stands in the line; one that does not look like its class leaves its form open."""
+    if re2.fullmatch(atom.pattern, value, rule_options()) is not None:
+        return replace(atom, text=value)
+    return replace(atom, text=value, pattern=r"\S+" if re.search(r"\s", value) is None else ".+?")
 
 
 def _narrowed(atom: Atom) -> Atom:
