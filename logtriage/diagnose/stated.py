@@ -50,9 +50,9 @@ def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", wh
 
 def _slowed(root: Group, culprits: Culprits, findings: Findings) -> Culprits:
     """With the ranks that were seen to be slow where heat or power held back a GPU that no line places."""
-    slow = findings.slowness
     if root.failure_type != "gpu.thermal_power" or culprits.ranks:
         return culprits
+    slow = findings.slowness
     if slow is None or slow.failure_type != "slow.straggler":
         return culprits
     there = {*findings.topology.hosts_of(slow.ranks), *slow.hosts}
