@@ -16,8 +16,8 @@ import pytest
 
 from logtriage import forks, pipeline
 from logtriage.forks import shared_out
+from logtriage.intake import reading
 from logtriage.intake.folder import discover
-from logtriage.localize import scene
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def test_beside_other_threads_no_copy_is_made() -> None:
 def test_a_verdict_is_the_same_whoever_read_the_lines(fixture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(__file__).parent.parent / "fixtures" / fixture / "logs"
     alone = pipeline.triage(folder, offline=True, workers=1)
-    monkeypatch.setattr(scene, "SHARED_BYTES", 0)
+    monkeypatch.setattr(reading, "SHARED_BYTES", 0)
     together = pipeline.triage(folder, offline=True, workers=3)
     assert together.model_dump(exclude={"timing"}) == alone.model_dump(exclude={"timing"})
 
@@ -114,3 +114,12 @@ def test_many_files_are_found_alike_by_one_process_and_by_several(tmp_path: Path
     (tmp_path / "core.bin").write_bytes(bytes(range(256)) * 64)
     (tmp_path / "broken.log.gz").write_bytes(b"\x1f\x8b\x08\x00torn")
     assert discover(tmp_path, processes=3) == discover(tmp_path)
+
+
+def test_no_copy_is_made_for_a_small_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("a copy of the process for some lines")
+
+    monkeypatch.setattr(forks.multiprocessing, "get_context", refused)
+    folder = Path(__file__).parent.parent / "fixtures" / "two-nodes-segfault" / "logs"
+    assert pipeline.triage(folder, offline=True, workers=4).verdict.failure_type == "process.native_crash"

@@ -36,6 +36,7 @@ LEAST_WINDOWS = 8 << 10  # … at least this
 # From so many shares on, since many ranks and hosts say the same: of windows half, of whole files an eighth.
 MANY_SHARES = 64
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
+SHARED_BYTES = 384 << 10  # some 4,000 lines; below this, copies of the process cost more than they save
 
 
 # Of a file: (start, stop, line, offset), where line and offset are one known place. What is read goes from
@@ -92,16 +93,10 @@ class Choice:
 
 
 def chosen(
-    root: Path,
-    sources: Sequence[Source],
-    extents: Sequence[Extent],
-    *,
-    year: int | None = None,
-    processes: int = 1,
+    root: Path, sources: Sequence[Source], extents: Sequence[Extent], *, processes: int = 1
 ) -> list[Choice]:
     """Choose of each source as much as the job's budget allows (see the constants of this module)."""
-    if year is None:
-        year = _year(root, sources, extents)
+    year = _year(root, sources, extents)
     whole_limit = _whole_limit(extents, JOB_BYTES)
     windows = WINDOWS_BYTES
     if _shares(extents, whole_limit) >= MANY_SHARES:
@@ -118,11 +113,16 @@ def chosen(
         samples = [taken[at][0][1][:SAMPLE_BYTES], taken[at][-1][1][-SAMPLE_BYTES:]]
         return learn_layout(sources[at], samples, year=year, most_lines=most_lines)
 
-    layouts = completed(shared_out(learned, len(sources), processes))
+    layouts = completed(shared_out(learned, len(sources), sharing(taken, processes)))
     return [
         Choice(source, blocks, extent.weight <= whole_limit, layout)
         for source, extent, blocks, layout in zip(sources, extents, taken, layouts, strict=True)
     ]
+
+
+def sharing(taken: Iterable[Sequence[Block]], processes: int) -> int:
+    """By how many of the processes so much is worth being read."""
+    return processes if sum(len(data) for blocks in taken for _, data in blocks) >= SHARED_BYTES else 1
 
 
 def _whole_limit(extents: Sequence[Extent], together: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from logtriage.forks import shared_out
 from logtriage.intake.lines import segments
-from logtriage.intake.reading import Choice, Reading
+from logtriage.intake.reading import Choice, Reading, sharing
 from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.dialogue import is_dialogue
@@ -117,16 +117,12 @@ class _Examined:
 
 def read_scene(choices: Sequence[Choice], matcher: Matcher, processes: int = 1) -> Scene:
     """Read what was chosen, match it and sort what was found, in so many processes."""
-    size = sum(len(data) for each in choices for _, data in each.blocks)
 
     def examined(at: int) -> _Examined:
         return _examined(choices[at].read(), matcher)
 
-    found = shared_out(examined, len(choices), processes if size >= SHARED_BYTES else 1)
-    return _sorted(found, matcher)
-
-
-SHARED_BYTES = 384 << 10  # some 4,000 lines; copies of the process and what they send back cost 0.1 s
+    processes = sharing([each.blocks for each in choices], processes)
+    return _sorted(shared_out(examined, len(choices), processes), matcher)
 
 
 def build_scene(readings: Sequence[Reading], matcher: Matcher) -> Scene:
