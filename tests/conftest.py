@@ -6,6 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
+
+import pytest
 
 _HOME = tempfile.mkdtemp(prefix="logtriage-tests-")
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -15,3 +18,11 @@ for _name in [name for name in os.environ if name.startswith("LOGTRIAGE_")]:
 # inherited by every process that a test starts.
 os.environ["LOGTRIAGE_DATA_DIR"] = f"{_HOME}/data"
 os.environ["XDG_CONFIG_HOME"] = f"{_HOME}/config"
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a test alone keeps what it confirms and learns."""
+    folder = tmp_path / "data"
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
+    return folder

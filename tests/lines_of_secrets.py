@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from logtriage.redaction import Redaction
+
 # Written before the code that hides them.
 TOLD = r"""
 ansible_become_pass=⟦Zw8rkQm2⟧
@@ -343,3 +345,19 @@ my pass word is ⟦gr33nTea⟧
 sudo: password for trainer: ⟦gr33nTea⟧
 x-amz-security-token: ⟦e7Qv93mKx1Lp04Zt⟧
 """.strip().splitlines()
+
+
+def parted(line: str) -> tuple[str, list[str]]:
+    """A line without its brackets, and what stood in them."""
+    return line.replace("⟦", "").replace("⟧", ""), [each.split("⟧")[0] for each in line.split("⟦")[1:]]
+
+
+def assert_hidden(marked: str) -> None:
+    """What stands in brackets is hidden there and wherever it stands, and comes back."""
+    line, secrets = parted(marked)
+    redaction = Redaction()
+    sent = redaction.redact(line)
+    assert secrets and not [each for each in secrets if each in sent], sent
+    assert redaction.restore(sent) == line
+    for each in secrets:
+        assert each not in redaction.redact(f"again with {each} today")

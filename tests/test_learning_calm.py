@@ -17,11 +17,7 @@ from logtriage.memory.wording import NO_WORDS
 DAY = "2026-03-03"
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 def job(folder: Path, line: str) -> Path:

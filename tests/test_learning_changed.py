@@ -16,11 +16,7 @@ DAY = "2026-03-03"
 ERROR = f"{DAY} 04:00:20,000 ERROR tesserad: lattice keeper of ring 4 gave tessera back unsigned"
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 @pytest.fixture

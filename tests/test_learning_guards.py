@@ -18,11 +18,7 @@ from logtriage.rulebank.bank import load_bank, pattern_of
 DAY = "2026-03-03"
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 def judged(job: Path) -> str:

@@ -30,11 +30,7 @@ from logtriage.rulebank.check import lint, prove
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 def told(*words: str) -> None:

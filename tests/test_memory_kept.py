@@ -22,11 +22,7 @@ from logtriage.memory.privacy import close_to_others
 Captured = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 def kept_id(folder: Path) -> str:

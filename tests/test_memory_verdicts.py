@@ -26,11 +26,7 @@ DAY = "2026-03-03"
 needs_chroma = pytest.mark.skipif(find_spec("chromadb") is None, reason="the memory extra is not installed")
 
 
-@pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "data"
-    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("data_dir")
 
 
 def job(folder: Path, number: int = 1) -> Path:

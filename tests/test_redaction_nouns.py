@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import pytest
 from growth import grows_evenly
-from lines_of_secrets import LATE, ORDINARY, TOLD
+from lines_of_secrets import LATE, ORDINARY, TOLD, assert_hidden
 
 from logtriage.redaction import Redaction
-
-
-def parted(line: str) -> tuple[str, list[str]]:
-    return line.replace("⟦", "").replace("⟧", ""), [each.split("⟧")[0] for each in line.split("⟦")[1:]]
 
 
 @pytest.mark.parametrize("told", [*TOLD, *LATE])
 @pytest.mark.parametrize("around", ["{}", "2026-03-01 09:00:31 ERROR [rank1] {}", "x.py:17: note ({})"])
 def test_what_a_noun_gives_away_is_hidden_there_and_wherever_it_stands(told: str, around: str) -> None:
-    line, secrets = parted(around.format(told))
-    redaction = Redaction()
-    sent = redaction.redact(line)
-    assert secrets and not [each for each in secrets if each in sent], sent
-    assert redaction.restore(sent) == line
-    for each in secrets:
-        assert each not in redaction.redact(f"again with {each} today")
+    assert_hidden(around.format(told))
 
 
 @pytest.mark.parametrize("line", ORDINARY)

@@ -6,6 +6,7 @@ import pytest
 from growth import cpu_seconds, grows_evenly
 from hypothesis import given
 from hypothesis import strategies as st
+from lines_of_secrets import parted
 
 from logtriage.redaction import Redaction
 
@@ -92,14 +93,10 @@ login bob / ⟦hunter22x⟧ failed
 """.strip().splitlines()
 
 
-def _parted(line: str) -> tuple[str, list[str]]:
-    return line.replace("⟦", "").replace("⟧", ""), [each.split("⟧")[0] for each in line.split("⟦")[1:]]
-
-
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("around", ["{}", "2026-03-01 09:00:31 ERROR [rank1] {}", "x.py:17: note ({})"])
 def test_secrets_in_prose_and_on_command_lines_are_hidden(said: str, around: str) -> None:
-    line, secrets = _parted(around.format(said))
+    line, secrets = parted(around.format(said))
     redaction = Redaction()
     sent = redaction.redact(line)
     # Of `bob:…` the part behind the name is the secret.

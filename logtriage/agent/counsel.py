@@ -15,12 +15,11 @@ from logtriage.diagnose.stated import from_group
 from logtriage.localize.cascade import CONSEQUENCES, Group, depth
 from logtriage.localize.topology import Topology
 from logtriage.model import Culprits, Evidence, Level, Line
-from logtriage.report.document import Mitigation, ModelUse, Spending, Verdict, Votes
+from logtriage.report.document import UNRECORDED, Mitigation, ModelUse, Spending, Verdict, Votes
 from logtriage.settings import Settings
 from logtriage.taxonomy import taxonomy
 
 LONGEST_TITLE = 120
-NOT_RECORDED = "; not recorded: "  # what of `result` stands behind it is why
 # The most that a verdict can reach whose lines no rule knows: what unanimous votes of a model are worth that
 # is right every second time (benchmarks/results/vote-calibration.md).
 WORDS_ALONE = 0.65
@@ -64,7 +63,7 @@ def weigh(desk: Desk, asked: Asked, settings: Settings, why: str) -> Counsel:
     elif pooled.failure_type is None and asked.votes:
         decision = _competing(offline, asked, pooled)
     if asked.unkept:
-        told += f"{NOT_RECORDED}{asked.unkept}"
+        told += f"{UNRECORDED}{asked.unkept}"
     use = _use(desk, asked, settings, why, told)
     return Counsel(decision, use, votes if asked.returned else None, mitigations)
 

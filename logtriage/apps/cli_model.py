@@ -70,8 +70,10 @@ def show_prompt(
 def tell_of_model(verdict: Verdict) -> None:
     """On standard error where the answer itself does not say it: what kept a model from being asked,
     or its answers from being recorded."""
+    from logtriage.report.document import UNRECORDED
+
     use = verdict.model
     if use is not None and not use.asked and "installed" in use.why:
         complain(f"warning: no model was asked: {use.why}")
-    if use is not None and (unkept := use.result.partition("; not recorded: ")[2]):
+    if use is not None and (unkept := use.result.partition(UNRECORDED)[2]):
         complain(f"warning: the model's answers were not recorded: {unkept}")

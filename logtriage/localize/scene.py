@@ -65,6 +65,10 @@ class Scene:
     context: list[Sign] = field(default_factory=list)
     progress: list[Sign] = field(default_factory=list)
     records: dict[str, list[Record]] = field(default_factory=dict)
+    _lines: dict[str, Sequence[Line]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._lines = {each.source.file: each.lines for each in self.readings}
 
     def marked(self, mark: Mark) -> Iterable[Sign]:
         for sign in (*self.progress, *self.context):
@@ -77,7 +81,7 @@ class Scene:
 
     def lines(self, file: str) -> Sequence[Line]:
         """The lines of one file."""
-        return next((each.lines for each in self.readings if each.source.file == file), ())
+        return self._lines.get(file, ())
 
     def job_times(self) -> list[float]:
         """The times of the job's own lines, in order of files."""

@@ -65,10 +65,10 @@ def _ranks_of_labels(reading: Reading) -> dict[str, int]:
         return {}
     counts = Counter(map(_label, sample))
     counts.pop("", None)
-    if host_labels(lines).tells_ranks:
-        return {}
     labels = {label for label, times in counts.items() if times >= LEAST_LINES}
     if not 1 < len(labels) <= MOST_LABELS or sum(counts[each] for each in labels) < LABELLED * len(sample):
+        return {}
+    if host_labels(lines).tells_ranks:  # known without this
         return {}
     told = _told(labels, lines)
     found = {label: claimed.pop() for label, claimed in told.items() if len(claimed) == 1}

@@ -324,6 +324,9 @@ class Spending(Part):
     look_ups: Count | None = Field(default=None, description="tool calls")
 
 
+UNRECORDED = "; not recorded: "  # in what came of asking a model: behind it, why its answers were not kept
+
+
 class ModelUse(Part):
     """Whether a language model was asked, why, what came of it, and what it cost."""
 
