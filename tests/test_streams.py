@@ -17,12 +17,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logtriage.intake import cuts
 from logtriage.intake.compression import compression_of, decompressed, wide_encoding
+from logtriage.intake.cuts import KEPT_END, LONGEST_LINE, cut, plain_blocks
 from logtriage.intake.streams import (
-    KEPT_END,
-    LONGEST_LINE,
     Piece,
     StreamFault,
+    blocks,
+    blocks_between,
     pieces,
     read_ranges,
     stream,
@@ -200,6 +202,44 @@ def test_no_bytes_crash_the_reader(data: bytes, magic: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "x").write_bytes(magic + data)
         all_pieces(Path(folder), "x", size=16)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    lines=st.lists(st.sampled_from([b"", b"a", b"step 1", b"x" * 40]), max_size=30),
+    end=st.sampled_from([b"", b"\n"]),
+    size=st.integers(1, 120),
+    window=st.integers(1, 60),
+    bounds=st.tuples(st.integers(0, 400), st.integers(1, 400)),
+)
+def test_blocks_read_into_their_place_are_those_cut_from_the_stream(
+    lines: list[bytes], end: bytes, size: int, window: int, bounds: tuple[int, int]
+) -> None:
+    data = b"\n".join(lines) + end
+    start, stop = bounds[0], bounds[0] + bounds[1]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        root = Path(folder)
+        (root / "x").write_bytes(data)
+        patched.setattr(cuts, "_WINDOW", window)
+        seen: list[int] = []
+        assert list(blocks(root, source("x"), size, seen.append)) == list(cut(iter([data]), size))
+        assert sum(seen) == len(data)
+        between = b"".join(block for block, _ in blocks_between(root, source("x"), start, stop, size))
+    begins = [0, *(place + 1 for place, sign in enumerate(data) if sign == 10)]
+    inside = [place for place in begins if start <= place < min(stop, len(data))]
+    behind = next((place for place in begins if place >= stop), len(data))
+    assert between == (data[inside[0] : behind] if inside else b"")
+
+
+def test_an_ordinary_log_is_read_into_its_place_to_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_bytes(TEXT + b"the last line has no end")
+    reading = plain_blocks(log, 0, None, 300_000, None)
+    got = []
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            got.append(next(reading)[0])
+    assert ended.value.value is None and b"".join(got) == log.read_bytes() and len(got) > 3
 
 
 def test_members_of_archives_are_read_and_sought(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ into UTF-8 first: its line numbers are those of the file, its offsets those of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from logtriage.intake.compression import (
     narrowed,
     wide_encoding,
 )
+from logtriage.intake.cuts import Block, Told, cut, plain_blocks
 from logtriage.model import Source
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Clippings",
     "Piece",
     "StreamFault",
+    "Told",
     "blocks",
     "blocks_between",
     "is_seekable",
@@ -35,15 +37,7 @@ __all__ = [
     "stream",
 ]
 
-# A line longer than this is given by its ends only.
-LONGEST_LINE = 4 << 20
-KEPT_END = 512 << 10
 _NUMPY_PAYS = 256 << 10
-
-
-# Whole lines (the last one of a stream may lack its end), and a count of bytes: where it is not 0, the block
-# is one line longer than 4 MiB by its first and last 512 KiB, and so many bytes between them were left out.
-Block = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +72,6 @@ class Clippings:
         return found
 
 
-# Called with the number of stored bytes whenever some were read.
-Told = Callable[[int], None]
-
-
 def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[bytes]:
     """The plain bytes of a source in chunks of any size.
 
@@ -95,15 +85,36 @@ def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> I
 
     Raises StreamFault as `stream` does, after the last block of what was readable.
     """
-    return _cut(stream(root, source, told), max(1, size))
+    size = max(1, size)
+    place = _place(root, source.file)
+    rest: int | None = 0
+    if isinstance(place, Path):
+        rest = yield from _plain_blocks(place, 0, None, size, told)
+    if rest is not None:
+        yield from cut(_counted(_chunks(place, rest), told) if rest else stream(root, source, told), size)
 
 
 def blocks_between(
     root: Path, source: Source, start: int, stop: int, size: int, told: Told | None = None
 ) -> Iterator[Block]:
     """As `blocks`, the lines alone that begin at a byte from `start` up to `stop`, of a seekable source."""
-    stored = _chunks(_place(root, source.file), max(0, start - 1))
-    return _cut(_counted(_lines_between(stored, start, stop), told), max(1, size))
+    size = max(1, size)
+    place = _place(root, source.file)
+    rest: int | None = start
+    if isinstance(place, Path):
+        rest = yield from _plain_blocks(place, start, stop, size, told)
+    if rest is not None:
+        stored = _chunks(place, max(0, rest - 1))
+        yield from cut(_counted(_lines_between(stored, rest, stop), told), size)
+
+
+def _plain_blocks(
+    path: Path, start: int, stop: int | None, size: int, told: Told | None
+) -> Generator[Block, None, int | None]:
+    try:
+        return (yield from plain_blocks(path, start, stop, size, told))
+    except OSError as error:
+        raise _unopened(error) from error
 
 
 def pieces(root: Path, source: Source, *, size: int = 16 << 20) -> Iterator[Piece]:
@@ -283,81 +294,6 @@ def _first(chunks: Iterable[bytes], size: int) -> bytes:
     return bytes(data[:size])
 
 
-def _cut(chunks: Iterator[bytes], size: int) -> Iterator[Block]:
-    held = bytearray()  # begins at the start of a line
-    fault: StreamFault | None = None
-    ended = False
-
-    def next_chunk() -> bytes | None:
-        nonlocal fault, ended
-        try:
-            return next(chunks)
-        except StopIteration:
-            ended = True
-        except StreamFault as error:
-            ended, fault = True, error
-        return None
-
-    def more() -> bool:
-        if (chunk := next_chunk()) is not None:
-            held.extend(chunk)
-        return not ended
-
-    while True:
-        if len(held) < size:
-            filling = [bytes(held)]
-            filled = len(held)
-            while filled < size and (chunk := next_chunk()) is not None:
-                filling.append(chunk)
-                filled += len(chunk)
-            last = filling[-1]
-            end = last.rfind(b"\n", 0, len(last) - max(0, filled - size)) + 1
-            # The usual block ends in the chunk that fills it, and no line is long: each byte is copied once.
-            if end and not ended and all(len(each) <= CHUNK and b"\n" in each for each in filling[1:]):
-                yield b"".join((*filling[:-1], memoryview(last)[:end])), 0
-                held = bytearray(memoryview(last)[end:])
-                continue
-            held = bytearray().join(filling)
-        if not held:
-            break
-        end = len(held) if ended and len(held) <= size else held.rfind(b"\n", 0, size) + 1
-        seen = 0
-        while not end:  # the first line alone is larger than a piece
-            end = held.find(b"\n", seen, LONGEST_LINE + 1) + 1
-            if not end and len(held) > LONGEST_LINE:
-                break
-            seen = len(held)
-            if not end and not more():
-                end = len(held)
-        if end > LONGEST_LINE:
-            end = _before_long_line(held, end)
-        if end:
-            with memoryview(held) as view:
-                data = bytes(view[:end])
-            del held[:end]
-            yield data, 0
-            continue
-        # A line longer than can be held: its first bytes, its last bytes, and the count of the others.
-        head = bytes(held[:KEPT_END])
-        del held[:KEPT_END]
-        length = len(head)
-        tail = b""
-        while (found := held.find(b"\n")) < 0:
-            length += len(held)
-            tail = (tail + held)[-KEPT_END:]
-            held.clear()
-            if not more():
-                break
-        if found >= 0:
-            length += found
-            tail = (tail + held[:found])[-KEPT_END:]
-            del held[: found + 1]
-        data = head + tail + b"\n" * (found >= 0)
-        yield data, length - len(head) - len(tail)
-    if fault is not None:
-        raise fault
-
-
 def newlines(data: bytes) -> int:
     """The number of b"\\n"; four times as fast as `bytes.count`, which looks for short lines one by one."""
     if len(data) < _NUMPY_PAYS:
@@ -369,14 +305,3 @@ def newlines(data: bytes) -> int:
         int(np.count_nonzero(codes[start : start + _NUMPY_PAYS] == 10))
         for start in range(0, len(data), _NUMPY_PAYS)
     )
-
-
-def _before_long_line(data: bytearray, end: int) -> int:
-    """Where the first line of data[:end] that is too long begins; `end` if there is none."""
-    start = 0
-    while end - start > LONGEST_LINE:
-        newline = data.rfind(b"\n", start, start + LONGEST_LINE + 1)
-        if newline < 0:
-            return start
-        start = newline + 1
-    return end
