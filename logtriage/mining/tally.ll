@@ -1,21 +1,35 @@
 ; The lines of a block told apart by their blurs; tally.py says what it is for and makes machine code of it.
 ; It returns the number of lines and leaves that of kinds in %told; -1 stands for what had too little room.
 ; %slots is a table of open addresses, %mask its size less one, -1 throughout; the other arrays are as `Tally`
-; has them. %size is at least 8.
+; has them.
 ;
-; Eight bytes at a time are one number, whose bytes are compared all at once without carrying into each
-; other: for bytes b < 128, the highest bit of b + (128 - x) tells b >= x (the method of H. S. Warren,
-; Hacker's Delight, section 6-1).
+; Of 32 bytes at a time all are looked at at once. Those of a line are hashed in two rows of pairs of words,
+; each pair multiplied to 128 bits that are folded (the step of W. Yi's wyhash); the rows do not wait for each
+; other.
 
-declare i64 @llvm.cttz.i64(i64, i1)
+declare i32 @llvm.cttz.i32(i32, i1)
+
+define internal <32 x i8> @all(i8 %value) {
+  %one = insertelement <32 x i8> undef, i8 %value, i32 0
+  %all = shufflevector <32 x i8> %one, <32 x i8> undef, <32 x i32> zeroinitializer
+  ret <32 x i8> %all
+}
 
 define i64 @told_apart(ptr %data, i64 %size, i64 %seed, ptr %starts, ptr %codes, i64 %most_lines,
                        ptr %first, ptr %last, ptr %counts, ptr %hashes, i64 %most_kinds,
                        ptr %slots, i64 %mask, ptr %told) {
 begin:
+  %padded = alloca <32 x i8>, align 32
   store i64 0, ptr %starts
-  %end.less.8 = sub i64 %size, 8
-  %ending = getelementptr i8, ptr %data, i64 %end.less.8
+  %all.0 = call <32 x i8> @all(i8 48)             ; "0"
+  %all.10 = call <32 x i8> @all(i8 10)            ; how many digits there are, and a line end
+  %all.32 = call <32 x i8> @all(i8 32)            ; what small letters have and large ones have not
+  %all.a = call <32 x i8> @all(i8 97)             ; "a"
+  %all.6 = call <32 x i8> @all(i8 6)              ; the letters up to "f"
+  ; A secret for each row, by digits of the golden ratio and of the root of 2.
+  %secret.left = xor i64 %seed, u0x9E3779B97F4A7C15
+  %turned = mul i64 %secret.left, u0xB504F333F9DE6485
+  %secret.right = xor i64 %turned, u0x9E3779B97F4A7C15
   br label %line
 
 line:                                             ; a line each time
@@ -27,87 +41,119 @@ line:                                             ; a line each time
 
 room:
   %has.room = icmp ult i64 %line.number, %most_lines
-  br i1 %has.room, label %word, label %no.room.for.lines
+  br i1 %has.room, label %block, label %no.room.for.lines
 
-word:                                             ; eight bytes of it each time
+block:                                            ; 32 bytes of it each time
   %at = phi i64 [%start, %room], [%behind, %within]
-  %hash = phi i64 [%seed, %room], [%hash.within, %within]
-  %behind = add i64 %at, 8
+  %row.left = phi i64 [%secret.left, %room], [%left.within, %within]
+  %row.right = phi i64 [%secret.right, %room], [%right.within, %within]
+  %behind = add i64 %at, 32
   %is.whole = icmp ule i64 %behind, %size
-  br i1 %is.whole, label %eight, label %fewer
-
-eight:
-  %place = getelementptr i8, ptr %data, i64 %at
-  %bytes.eight = load i64, ptr %place, align 1
-  br label %read
+  %place.there = getelementptr i8, ptr %data, i64 %at
+  br i1 %is.whole, label %read, label %fewer
 
 fewer:                                            ; behind the data there are line ends
-  %left = sub i64 %size, %at
-  %left.bits = shl i64 %left, 3
-  %gone.bits = sub i64 64, %left.bits
-  %last.eight = load i64, ptr %ending, align 1
-  %last.some = lshr i64 %last.eight, %gone.bits
-  %has.some = icmp ne i64 %left, 0                ; shifting by all 64 bits has no result
-  %last.few = select i1 %has.some, i64 %last.some, i64 0
-  %padding = shl i64 u0x0A0A0A0A0A0A0A0A, %left.bits
-  %bytes.fewer = or i64 %last.few, %padding
-  br label %read
+  store <32 x i8> %all.10, ptr %padded
+  %some = sub i64 %size, %at
+  %has.some = icmp ne i64 %some, 0
+  br i1 %has.some, label %copy, label %read
+
+copy:
+  %copied = phi i64 [0, %fewer], [%copied.more, %copy]
+  %from = getelementptr i8, ptr %place.there, i64 %copied
+  %to = getelementptr i8, ptr %padded, i64 %copied
+  %copied.byte = load i8, ptr %from
+  store i8 %copied.byte, ptr %to
+  %copied.more = add i64 %copied, 1
+  %is.copied = icmp eq i64 %copied.more, %some
+  br i1 %is.copied, label %read, label %copy
 
 read:
-  %bytes = phi i64 [%bytes.eight, %eight], [%bytes.fewer, %fewer]
-  %low = and i64 %bytes, u0x7F7F7F7F7F7F7F7F
-  %lower = or i64 %low, u0x2020202020202020
-  %from.0 = add i64 %low, u0x5050505050505050     ; 128 - "0"
-  %behind.9 = add i64 %low, u0x4646464646464646   ; 128 - "9" - 1
-  %not.behind.9 = xor i64 %behind.9, -1
-  %digits = and i64 %from.0, %not.behind.9
-  %from.a = add i64 %lower, u0x1F1F1F1F1F1F1F1F   ; 128 - "a"
-  %behind.f = add i64 %lower, u0x1919191919191919 ; 128 - "f" - 1
-  %not.behind.f = xor i64 %behind.f, -1
-  %letters = and i64 %from.a, %not.behind.f
-  %either = or i64 %digits, %letters
-  %not.bytes = xor i64 %bytes, -1
-  %either.ascii = and i64 %either, %not.bytes
-  %highest = and i64 %either.ascii, u0x8080808080808080
-  %lowest = lshr i64 %highest, 7
-  %varies = mul i64 %lowest, 255                  ; each byte that varies: all ones
-  %stays = xor i64 %varies, -1
-  %kept = and i64 %bytes, %stays
-  %zeros = and i64 u0x3030303030303030, %varies
-  %blurred = or i64 %kept, %zeros
-  %other = xor i64 %bytes, u0x0A0A0A0A0A0A0A0A
-  %other.low = and i64 %other, u0x7F7F7F7F7F7F7F7F
-  %other.sum = add i64 %other.low, u0x7F7F7F7F7F7F7F7F
-  %other.any = or i64 %other.sum, %other
-  %other.all = or i64 %other.any, u0x7F7F7F7F7F7F7F7F
-  %ends = xor i64 %other.all, -1                  ; each line end: its highest bit
-  %has.end = icmp ne i64 %ends, 0
+  %place = phi ptr [%place.there, %block], [%padded, %fewer], [%padded, %copy]
+  %bytes = load <32 x i8>, ptr %place, align 1
+  %above.0 = sub <32 x i8> %bytes, %all.0
+  %digits = icmp ult <32 x i8> %above.0, %all.10
+  %small = or <32 x i8> %bytes, %all.32
+  %above.a = sub <32 x i8> %small, %all.a
+  %letters = icmp ult <32 x i8> %above.a, %all.6
+  %varies = or <32 x i1> %digits, %letters
+  %blurred = select <32 x i1> %varies, <32 x i8> %all.0, <32 x i8> %bytes
+  %is.end = icmp eq <32 x i8> %bytes, %all.10
+  %ends = bitcast <32 x i1> %is.end to i32
+  %has.end = icmp ne i32 %ends, 0
   br i1 %has.end, label %end, label %within
 
 within:
-  %with = xor i64 %hash, %blurred
-  %with.mixed = mul i64 %with, u0x9E3779B97F4A7C15 ; 2^64 divided by the golden ratio
-  %with.high = lshr i64 %with.mixed, 32
-  %hash.within = xor i64 %with.mixed, %with.high
-  br label %word
+  %words.within = bitcast <32 x i8> %blurred to <4 x i64>
+  %word.within.0 = extractelement <4 x i64> %words.within, i32 0
+  %word.within.1 = extractelement <4 x i64> %words.within, i32 1
+  %word.within.2 = extractelement <4 x i64> %words.within, i32 2
+  %word.within.3 = extractelement <4 x i64> %words.within, i32 3
+  %with.within.0 = xor i64 %word.within.0, %secret.right
+  %with.within.1 = xor i64 %word.within.1, %row.left
+  %with.within.2 = xor i64 %word.within.2, %secret.left
+  %with.within.3 = xor i64 %word.within.3, %row.right
+  %left.within.one = zext i64 %with.within.0 to i128
+  %left.within.other = zext i64 %with.within.1 to i128
+  %left.within.product = mul i128 %left.within.one, %left.within.other
+  %left.within.upper.wide = lshr i128 %left.within.product, 64
+  %left.within.upper = trunc i128 %left.within.upper.wide to i64
+  %left.within.lower = trunc i128 %left.within.product to i64
+  %left.within = xor i64 %left.within.upper, %left.within.lower
+  %right.within.one = zext i64 %with.within.2 to i128
+  %right.within.other = zext i64 %with.within.3 to i128
+  %right.within.product = mul i128 %right.within.one, %right.within.other
+  %right.within.upper.wide = lshr i128 %right.within.product, 64
+  %right.within.upper = trunc i128 %right.within.upper.wide to i64
+  %right.within.lower = trunc i128 %right.within.product to i64
+  %right.within = xor i64 %right.within.upper, %right.within.lower
+  br label %block
 
 end:
-  %bits = call i64 @llvm.cttz.i64(i64 %ends, i1 true)
-  %length.here = lshr i64 %bits, 3
-  %shift = sub i64 %bits, 7
-  %one = shl i64 1, %shift
-  %before = sub i64 %one, 1
-  %tail = and i64 %blurred, %before
-  %tail.with = xor i64 %hash, %tail
-  %tail.mixed = mul i64 %tail.with, u0x9E3779B97F4A7C15
-  %tail.high = lshr i64 %tail.mixed, 32
-  %tail.hash = xor i64 %tail.mixed, %tail.high
+  %length.short = call i32 @llvm.cttz.i32(i32 %ends, i1 true)
+  %length.byte = trunc i32 %length.short to i8
+  %length.one = insertelement <32 x i8> undef, i8 %length.byte, i32 0
+  %length.all = shufflevector <32 x i8> %length.one, <32 x i8> undef, <32 x i32> zeroinitializer
+  %is.inside = icmp ult <32 x i8> <i8 0, i8 1, i8 2, i8 3, i8 4, i8 5, i8 6, i8 7, i8 8, i8 9, i8 10, i8 11,
+    i8 12, i8 13, i8 14, i8 15, i8 16, i8 17, i8 18, i8 19, i8 20, i8 21, i8 22, i8 23, i8 24, 
+    i8 25, i8 26, i8 27, i8 28, i8 29, i8 30, i8 31>, %length.all
+  %inside = select <32 x i1> %is.inside, <32 x i8> %blurred, <32 x i8> zeroinitializer
+  %words = bitcast <32 x i8> %inside to <4 x i64>
+  %word.0 = extractelement <4 x i64> %words, i32 0
+  %word.1 = extractelement <4 x i64> %words, i32 1
+  %word.2 = extractelement <4 x i64> %words, i32 2
+  %word.3 = extractelement <4 x i64> %words, i32 3
+  %with.0 = xor i64 %word.0, %secret.right
+  %with.1 = xor i64 %word.1, %row.left
+  %with.2 = xor i64 %word.2, %secret.left
+  %with.3 = xor i64 %word.3, %row.right
+  %left.one = zext i64 %with.0 to i128
+  %left.other = zext i64 %with.1 to i128
+  %left.product = mul i128 %left.one, %left.other
+  %left.upper.wide = lshr i128 %left.product, 64
+  %left.upper = trunc i128 %left.upper.wide to i64
+  %left.lower = trunc i128 %left.product to i64
+  %left = xor i64 %left.upper, %left.lower
+  %right.one = zext i64 %with.2 to i128
+  %right.other = zext i64 %with.3 to i128
+  %right.product = mul i128 %right.one, %right.other
+  %right.upper.wide = lshr i128 %right.product, 64
+  %right.upper = trunc i128 %right.upper.wide to i64
+  %right.lower = trunc i128 %right.product to i64
+  %right = xor i64 %right.upper, %right.lower
+  %length.here = zext i32 %length.short to i64
   %stop = add i64 %at, %length.here
   %length = sub i64 %stop, %start
-  %length.with = xor i64 %tail.hash, %length
-  %length.mixed = mul i64 %length.with, u0x9E3779B97F4A7C15
-  %length.high = lshr i64 %length.mixed, 29
-  %hash.line = xor i64 %length.mixed, %length.high
+  %left.secret = xor i64 %left, %secret.right
+  %right.length = xor i64 %right, %length
+  %right.secret = xor i64 %right.length, %secret.left
+  %hash.line.one = zext i64 %left.secret to i128
+  %hash.line.other = zext i64 %right.secret to i128
+  %hash.line.product = mul i128 %hash.line.one, %hash.line.other
+  %hash.line.upper.wide = lshr i128 %hash.line.product, 64
+  %hash.line.upper = trunc i128 %hash.line.upper.wide to i64
+  %hash.line.lower = trunc i128 %hash.line.product to i64
+  %hash.line = xor i64 %hash.line.upper, %hash.line.lower
   %next = add i64 %stop, 1
   %code.place = getelementptr i64, ptr %codes, i64 %line.number
   %slot.first = and i64 %hash.line, %mask
