@@ -36,7 +36,7 @@ _GOES_ON = regex(
 )
 # What a launcher puts before the lines of each writer, and nothing behind it.
 _LABEL_ALONE = regex(
-    r"\s*(?:(?:[\w./:-]{1,80} ){1,3}[\[(<]|[\[(<](?=[A-Za-z]))[\w ./:=,-]{0,100}\d[\])>:|]+\s*$"
+    r"\s*(?:(?:[\w./:-]{1,80} ){1,3}[\[(<]|[\[(<](?=[A-Za-z]))[\w ./:=,-]{0,100}\d[\])>:|]+(?: \|+)?\s*$"
 )
 _RULE = regex(r"^[=\-*]{20,}\s*$")
 _FAILED = regex(r"\bFAILED\b")

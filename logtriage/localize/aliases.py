@@ -270,7 +270,7 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
     if lone := _lone_machines(scene):
         return lone
     labels = _by_labels(scene)
-    return labels if _are_of_one_row(labels) else _by_blocks(scene)
+    return labels if _are_of_one_row(labels) else _named_in_nccl(scene) or _by_blocks(scene)
 
 
 def _lone_machines(scene: Scene) -> dict[str, str]:
@@ -283,6 +283,19 @@ def _lone_machines(scene: Scene) -> dict[str, str]:
     }
     lone = {file: str(*hosts) for file, hosts in named.items() if len(hosts) == 1 and hosts <= by_machines}
     return lone if len(set(lone.values())) == len(lone) > 1 else {}
+
+
+def _named_in_nccl(scene: Scene) -> dict[str, str]:
+    """Hosts of files that are named after none, in each of which NCCL speaks of one machine, another in each."""
+    found: dict[str, str] = {}
+    for reading in scene.readings:
+        if reading.source.host is not None or reading.source.role is not SourceRole.MERGED:
+            continue
+        said = (OF_NCCL.search(line.text[:300]) for line in reading.lines if " NCCL " in line.text[:300])
+        hosts = {told["host"] for told in said if told is not None}
+        if len(hosts) == 1:
+            found[reading.source.file] = hosts.pop()
+    return found if len(set(found.values())) == len(found) > 1 else {}
 
 
 def _are_of_one_row(hosts: Mapping[str, str]) -> bool:

@@ -108,17 +108,43 @@ OF_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6})\b")
 def communicating_processes(scene: Scene) -> dict[Process, int]:
     """Rank by host and process where a label names the process alone: NCCL says its rank behind it.
 
-    Of the largest communicator, whose ranks are the job's; empty where one process is of several ranks.
+    Of the largest communicator, whose ranks are the job's; empty where one process is of several ranks. Of a
+    process whose rank was not read, its CUDA device tells, where those of its host follow their devices.
     """
     told: dict[Process, dict[int, int]] = defaultdict(dict)
+    known: dict[Process, int] = {}  # where lines bear their rank already
+    devices: dict[Process, int] = {}
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue
+        of_file = reading.source.rank  # worker-3.log counts nodes where its lines bear several ranks
+        if of_file is not None and all(line.rank == of_file for line in reading.lines):
+            continue
         for line in reading.lines:
-            if line.rank is not None or line.pid is None or " nranks " not in line.text:
+            if line.pid is None or " NCCL " not in line.text:
                 continue
-            if (found := OF_COMMUNICATOR.search(line.text[:1000])) is not None:
-                told[line.host, line.pid][int(found[2])] = int(found[1])
+            process = line.host, line.pid
+            if line.rank is not None and line.rank != of_file:
+                known[process] = line.rank
+            elif " nranks " in line.text and (found := OF_COMMUNICATOR.search(line.text[:1000])) is not None:
+                told[process][int(found[2])] = int(found[1])
+            if process not in devices and (own := OF_NCCL.search(line.text[:300])) is not None:
+                devices[process] = int(own["device"])
     world = max((size for sizes in told.values() for size in sizes), default=0)
     ranks = {process: sizes[world] for process, sizes in told.items() if world in sizes}
-    return ranks if len(set(ranks.values())) == len(ranks) > 1 else {}
+    if len(set(ranks.values())) < len(ranks):
+        return {}
+    ranks |= _by_devices({**known, **ranks}, devices)
+    return ranks if len(ranks) > 1 and len(set(ranks.values())) == len(ranks) else {}
+
+
+def _by_devices(ranks: Mapping[Process, int], devices: Mapping[Process, int]) -> dict[Process, int]:
+    """Ranks of the other processes of hosts whose known ones lie a constant number above their devices."""
+    first: dict[str | None, set[int]] = defaultdict(set)
+    for process in ranks.keys() & devices.keys():
+        first[process[0]].add(ranks[process] - devices[process])
+    return {
+        process: min(first[process[0]]) + device
+        for process, device in devices.items()
+        if process not in ranks and len(first[process[0]]) == 1
+    }

@@ -169,7 +169,7 @@ def _examined(reading: Reading, matcher: Matcher) -> _Examined:
     found = _Examined(reading, grouped, [])
     for record, (said, next_said) in zip(grouped, _neighbours(grouped), strict=True):
         naming = _naming_lines(record)
-        ignored = said is not None and "Exception ignored in: <" in said.message[-400:]
+        ignored = said is not None and _IGNORED.search(said.message[-400:]) is not None
         logged = naming is not None and _is_logged(said, record.lines[0], next_said)
         for line in record.lines:
             named = naming.get(line.number) if naming is not None else (None, 0, 1)
@@ -183,6 +183,10 @@ def _examined(reading: Reading, matcher: Matcher) -> _Examined:
                 rule, captures = hit.rule.id, hit.captures
                 found.seen.append(_Seen(rule, captures, line, *named, record, text, ignored, logged))
     return found
+
+
+# As the releases of Python say it of finalizers, of what is done at the end, and of callbacks.
+_IGNORED = regex(r"Exception ignored (?:in(?: [a-z]\w{0,20} callback)?: <|while [a-z]\w{0,20} )")
 
 
 def _matters(hits: Sequence[tuple[Hit, str]]) -> bool:
