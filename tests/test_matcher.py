@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank, load_bank, pattern_of
-from logtriage.rulebank.matcher import Hit, Matcher, without_digits
+from logtriage.rulebank.matcher import MISSES, Hit, Matcher, found_in, without_digits
 from logtriage.rulebank.rule import Role, Rule, Strength
 
 
@@ -92,6 +93,37 @@ def test_every_example_is_hit_in_the_files_that_its_rule_is_for(bank: Bank) -> N
         where = rule.where[0] if rule.where else SourceRole.MERGED
         for example in rule.examples:
             assert rule.id in ids(unvoided.match(example.line, where)), (rule.id, example.line)
+
+
+def test_what_was_sought_in_vain_in_lines_like_it_hides_no_match(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines alike but for their numbers, of which a rule matches one and not another."""
+    chance = random.Random(20)
+    originals = chance.sample(examples(bank), 700)
+    lines = [
+        re.sub(r"\d", lambda found: chance.choice("0137" + found[0]), line)
+        for line in originals
+        for _ in range(3 * MISSES)
+    ]
+    lines += originals  # at last, when most is known
+    remembering, forgetful = Matcher(bank), Matcher(bank)
+    remembered = [remembering.match(line) for line in lines]
+    monkeypatch.setattr("logtriage.rulebank.matcher.LONGEST_REMEMBERED", 0)
+    for line, hits in zip(lines, remembered, strict=True):
+        assert hits == forgetful.match(line), line
+
+
+def test_lines_of_one_kind_are_searched_in_vain_a_few_times_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sought: list[str] = []
+    monkeypatch.setattr(
+        "logtriage.rulebank.matcher.found_in", lambda text, rule: sought.append(text) or found_in(text, rule)
+    )
+    matcher = Matcher(Bank((a_rule("x.lost", r"device \d+ lost", keyword="device"),), {}, ""))
+    for number in range(1_000, 3_000):
+        assert matcher.match(f"device {number} found") == []
+    assert len(sought) < 50
+    assert ids(matcher.match("device 1234 lost")) == ["x.lost"]
 
 
 def test_a_line_that_no_keyword_touches_is_hit_by_nothing(bank: Bank, matcher: Matcher) -> None:

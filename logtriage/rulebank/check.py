@@ -9,8 +9,8 @@ from pathlib import Path
 
 from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank, BankFault, pattern_of, read_rule_file, rule_files
-from logtriage.rulebank.matcher import WORD, Matcher, found_in, literal, without_digits
-from logtriage.rulebank.rule import Fault, Mark, Role, Rule, Strength
+from logtriage.rulebank.matcher import Matcher, found_in, without_digits
+from logtriage.rulebank.rule import WORD, Fault, Mark, Role, Rule, Strength, literal
 from logtriage.taxonomy import taxonomy
 
 _ID = regex(r"[a-z0-9_]+(\.[a-z0-9_-]+)+")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank, pattern_of
-from logtriage.rulebank.rule import Ratio, Role, Rule, Strength
+from logtriage.rulebank.blur import blur
+from logtriage.rulebank.rule import WORD, Ratio, Role, Rule, Strength, literal
+from logtriage.rulebank.wider import blurred_pattern
 
 MOST_REMEMBERED = 20_000  # texts whose rules are remembered, …
 LONGEST_REMEMBERED = 1_000  # … each up to so many characters
+# Searches in vain for a rule on lines of one blur, after which it is asked whether it can match any of them.
+MISSES = 6
 
 _STRENGTH_ORDER = {Strength.DEFINITE: 0, Strength.LIKELY: 1, Strength.HINT: 2}
 
@@ -27,6 +32,17 @@ class Hit:
 
     def capture(self, name: str) -> str | None:
         return next((value for key, value in self.captures if key == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Misses:
+    """Of lines of one blur: how often each rule was searched for in vain, and which can match none of them.
+
+    Rules are known by their place in the bank.
+    """
+
+    counts: Counter[int] = field(default_factory=Counter)
+    vain: set[int] = field(default_factory=set)
 
 
 class Matcher:
@@ -48,6 +64,7 @@ class Matcher:
         self._words = {place for place, keyword in enumerate(rules_of) if keyword.startswith(WORD)}
         # Lines come in few kinds: what a text calls is looked for once.
         self._called: dict[str, tuple[int, ...]] = {}
+        self._misses: dict[bytes, _Misses] = {}  # by blur
         self._keywords = AhoCorasick(list(map(literal, rules_of)), matchkind=MatchKind.Standard)
 
     def called(self, key: str) -> tuple[int, ...]:
@@ -90,14 +107,19 @@ class Matcher:
         voided: list[tuple[int, int]] = []
         # Searching bytes spares google-re2's wrapper the counting of characters for each rule.
         raw = text.encode("utf-8", "replace")
-        for index in self.called(without_digits(text)):
+        called = self.called(without_digits(text))
+        misses = self._missed(raw) if called else _Misses()
+        for index in called:
             rule = self.bank.rules[index]
-            if among is not None and index not in among:
+            if index in misses.vain or (among is not None and index not in among):
                 continue
             if rule.where and where is not None and where not in rule.where:
                 continue
             match = found_in(raw, rule)
             if match is None:
+                misses.counts[index] += 1
+                if misses.counts[index] == MISSES and not _may_match_like(raw, rule):
+                    misses.vain.add(index)
                 continue
             if rule.voids:
                 voided.append(match.span() if rule.voids == "phrase" else (0, len(raw)))
@@ -118,6 +140,21 @@ class Matcher:
         found.sort(key=lambda hit: (_STRENGTH_ORDER[hit.rule.strength], hit.rule.id))
         return found
 
+    def _missed(self, raw: bytes) -> _Misses:
+        """What is known of searches on lines of this one's blur.
+
+        Of a job's lines nearly all are of kinds that were seen before, and nine of ten searches are in vain.
+        """
+        if len(raw) > LONGEST_REMEMBERED or not raw.isascii():
+            return _Misses()
+        blurred = blur(raw)
+        known = self._misses.get(blurred)
+        if known is None:
+            if len(self._misses) >= MOST_REMEMBERED:
+                self._misses.clear()
+            known = self._misses.setdefault(blurred, _Misses())
+        return known
+
     def match_segments(
         self, parts: Sequence[str], where: SourceRole | None = None, among: Collection[int] | None = None
     ) -> list[Hit]:
@@ -131,6 +168,11 @@ class Matcher:
         return list(hits.values())
 
 
+def _may_match_like(raw: bytes, rule: Rule) -> bool:
+    """Whether a rule may match a line of this one's blur. Where that cannot be told, it may."""
+    return not raw.isascii() or pattern_of(blurred_pattern(rule.pattern)).search(blur(raw)) is not None
+
+
 def found_in(text: str | bytes, rule: Rule) -> Any:
     """The match of a rule's pattern in a text, where its ratio holds as well; else None."""
     match: Any = pattern_of(rule.pattern).search(text)
@@ -142,12 +184,6 @@ def found_in(text: str | bytes, rule: Rule) -> Any:
 
 
 _DIGITS = b"0123456789"
-WORD = "\\b"  # begins and ends a keyword that must stand as a word of its own, such as \\binf\\b
-
-
-def literal(keyword: str) -> str:
-    """The text of a keyword."""
-    return keyword.removeprefix(WORD).removesuffix(WORD)
 
 
 def without_digits(text: str) -> str:

@@ -136,3 +136,11 @@ class Fault:
     def __str__(self) -> str:
         named = f" rule {self.rule}:" if self.rule else ""
         return f"{self.file}:{self.line}:{named} {self.message}"
+
+
+WORD = "\\b"  # begins and ends a keyword that must stand as a word of its own, such as \\binf\\b
+
+
+def literal(keyword: str) -> str:
+    """The text of a keyword."""
+    return keyword.removeprefix(WORD).removesuffix(WORD)

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 from logtriage.regex import regex
 from logtriage.rulebank.blur import blurred
-from logtriage.rulebank.matcher import literal
-from logtriage.rulebank.rule import Rule
+from logtriage.rulebank.rule import Rule, literal
 
 # Keywords that are all so long say hardly less than their rule's pattern, and compile in half the time. A
 # short pattern is cheap and tells `nan iterations: 0` from `nan iterations: 3`, which on a blur are the same.
