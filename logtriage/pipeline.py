@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
+from logtriage.localize.habits import Kinds
 from logtriage.localize.places import odd_captures, places, shares
 from logtriage.localize.scene import read_scene
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
@@ -181,7 +182,8 @@ def _examined(
     clock.lap("templates")
     deposits = _deposits(inventory, passed)
     clock.lap("artefacts")
-    findings = localise(inventory, passed, bank, matcher, deposits, processes)
+    usual = frozenset[bytes]().union(*(each.kinds for each in healthy)) if healthy else None
+    findings = localise(inventory, passed, bank, matcher, deposits, processes, usual or ())
     clock.lap("localisation")
     decision = decide(findings)
     # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
@@ -193,7 +195,6 @@ def _examined(
     findings = with_onset(
         findings, began, matcher, inventory.root, inventory.sources, extents, is_slow=is_slow
     )
-    usual = frozenset[bytes]().union(*(each.kinds for each in healthy)) if healthy else None
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)
     clock.lap("decision")
@@ -282,8 +283,12 @@ def localise(
     matcher: Matcher,
     deposits: Deposits | None = None,
     processes: int = 1,
+    usual: Collection[bytes] = (),
 ) -> Findings:
-    """Close reading, by so many processes, and localisation of what the pass found."""
+    """Close reading, by so many processes, and localisation of what the pass found.
+
+    `usual` are the kinds of lines of earlier good runs.
+    """
     by_id = {rule.id: rule for rule in bank.rules}
     odd = odd_captures(passed.summaries)
     extents = [
@@ -293,7 +298,9 @@ def localise(
         )
     ]
     choices = chosen(inventory.root, inventory.sources, extents, processes=processes)
-    findings = find(read_scene(choices, matcher, processes), bank, deposits)
+    files = (source.file for source in inventory.sources)
+    kinds = Kinds(dict(zip(files, passed.summaries, strict=True)), usual)
+    findings = find(read_scene(choices, matcher, processes), bank, deposits, kinds)
     return with_companions(findings, inventory.root, inventory.sources, extents)
 
 

@@ -286,7 +286,7 @@ def _lone_machines(scene: Scene) -> dict[str, str]:
 
 
 def _named_in_nccl(scene: Scene) -> dict[str, str]:
-    """Hosts of files that are named after none, in each of which NCCL speaks of one machine, another in each."""
+    """Hosts of files that are named after none, in each of which NCCL names another one machine."""
     found: dict[str, str] = {}
     for reading in scene.readings:
         if reading.source.host is not None or reading.source.role is not SourceRole.MERGED:

@@ -14,6 +14,7 @@ from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exit_ranks import placed
 from logtriage.localize.exits import Exit, gather_exits
+from logtriage.localize.habits import Kinds
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.rank_reports import with_reports
@@ -60,15 +61,18 @@ class Findings:
         return line.time + self.offsets[line.file].seconds
 
 
-def find(scene: Scene, bank: Bank, deposits: Deposits | None = None) -> Findings:
-    """Run the localisation on a scene."""
+def find(
+    scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kinds | None = None
+) -> Findings:
+    """Run the localisation on a scene; `kinds` are those of all lines, also of those not read closely."""
     progress = gather(scene)
     counters = frozenset[Counter]() if progress.is_told else step_counters(scene)
     progress = with_counted(progress, scene, counters)
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
-    candidates = survivors(gather_candidates(scene, progress, topology, exits), scene, progress, topology)
+    candidates = gather_candidates(scene, progress, topology, exits)
+    candidates = survivors(candidates, scene, progress, topology, kinds)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)

@@ -36,7 +36,8 @@ MOST_SCANNED = 256 << 20  # bytes of files that are searched for rare lines, tog
 
 # A kind by chance: an empty line of a labelled writer, or what came to stand on a line with a progress bar.
 _BY_CHANCE = regex(
-    rb"\W*[\w.-]*[\]:>|]+\s*$|\s*(?:[\w./:-]{1,80} ){0,3}[\[(<][A-Za-z][\w ./:=,-]{0,100}\d[\])>]+:?(?: \|+)?\s*$"
+    rb"\W*[\w.-]*[\]:>|]+\s*$"
+    rb"|\s*(?:[\w./:-]{1,80} ){0,3}[\[(<][A-Za-z][\w ./:=,-]{0,100}\d[\])>]+:?(?: \|+)?\s*$"
     rb"|[^\n]{0,80}\d%\|"
 )
 _GLUED = regex(r"\d%\|[^|\n]{0,150}\|[^\]\n]{0,150}\][^\r\n]*[A-Za-z]{3}")

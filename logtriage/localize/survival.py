@@ -15,6 +15,7 @@ from logtriage.localize.finite_again import (
     stepped_over,
     unfilled_norms,
 )
+from logtriage.localize.habits import Kinds, lived_with
 from logtriage.localize.outcome import endings, taken_up
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
@@ -74,7 +75,11 @@ class Afterwards:
 
 
 def survivors(
-    candidates: Sequence[Candidate], scene: Scene, progress: Progress, topology: Topology
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    progress: Progress,
+    topology: Topology,
+    kinds: Kinds | None = None,
 ) -> list[Candidate]:
     """The candidates, with those marked `recovered` that their writers survived."""
     afterwards = Afterwards(
@@ -98,7 +103,8 @@ def survivors(
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
-    found = _with_habits(found, scene, topology)
+    lived = _lived_with(found, scene, kinds, afterwards.steps) if kinds is not None else Counter[str]()
+    found = _with_habits(found, scene, topology, lived)
     return [_promoted(candidate, found) for candidate in found]
 
 
@@ -207,7 +213,21 @@ def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, f
     return times if 0 < silent * 3 <= topology.size else {}
 
 
-def _with_habits(candidates: Sequence[Candidate], scene: Scene, topology: Topology) -> list[Candidate]:
+def _lived_with(
+    candidates: Sequence[Candidate], scene: Scene, kinds: Kinds, steps: Sequence[tuple[float, int]]
+) -> Counter[str]:
+    """How often, by kind, the job lived with complaints of which some were not seen to be survived."""
+
+    def went_on(time: float) -> bool:
+        return _steps_since(steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+
+    open_ = {kind: each for each in candidates if not each.recovered and (kind := _kind(each)) is not None}
+    return Counter({kind: lived_with(each, scene, kinds, went_on, HABIT) for kind, each in open_.items()})
+
+
+def _with_habits(
+    candidates: Sequence[Candidate], scene: Scene, topology: Topology, lived: Counter[str]
+) -> list[Candidate]:
     """With one more exception of a kind that was survived again and again marked as survived as well.
 
     Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
@@ -217,7 +237,7 @@ def _with_habits(candidates: Sequence[Candidate], scene: Scene, topology: Topolo
     survived = [(kind, each) for each in candidates if each.recovered and (kind := _kind(each)) is not None]
     writers = {(kind, each.line.file, each.rank) for kind, each in survived if each.record is None}
     kinds = Counter(kind for kind, each in survived if each.record is not None)
-    kinds += Counter(kind for kind, _, _ in writers)
+    kinds = kinds + Counter(kind for kind, _, _ in writers) | lived
     usual = {kind for kind, times in kinds.items() if times >= HABIT}
     candidates = _without_usual_hints(candidates, kinds)
     if not any(not each.recovered and _kind(each) in usual for each in candidates):
