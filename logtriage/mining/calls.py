@@ -131,7 +131,7 @@ class Calls:
     def _by_keywords(self, lines: Lines, by_code: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for code, members in by_code.items():
-            raw = [lines.line(index) for index in members]
+            raw = lines.texts(members)
             calls = {text: self._call(text) for text in set(text_of(b"\n".join(raw)).split(b"\n"))}
             loud = {called for called in calls.values() if called.is_loud}
             if not loud:
@@ -231,7 +231,8 @@ def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase
     """
     indices = lines.of_codes(codes)
     if len(indices) <= MANY_LINES:
-        return lines.by_code([index for index in indices if database.may_match(lines.line(index))])
+        asked = zip(indices, lines.texts(indices), strict=True)
+        return lines.by_code([index for index, line in asked if database.may_match(line)])
     stormy: dict[int, list[int]] = {}
     rest = set(codes)
     while rest:
@@ -241,7 +242,7 @@ def _by_patterns(lines: Lines, codes: Collection[int], database: PatternDatabase
             ends, is_all = database.ends(lines.data.replace(b"\r", b"\n"), MOST_ENDS)
             found = lines.at([max(0, end - 1) for end in ends]) if ends else []
         else:
-            parts = [lines.line(index) for index in indices]
+            parts = lines.texts(indices)
             ends, is_all = database.ends(b"\n".join(parts).replace(b"\r", b"\n"), MOST_ENDS)
             found = sorted(set(_joined_at(indices, parts, ends)))
         hit = lines.by_code(found)

@@ -58,6 +58,16 @@ class Lines:
     def line(self, index: int) -> bytes:
         return self.data[int(self.starts[index]) : int(self.starts[index + 1]) - 1]
 
+    def texts(self, indices: Sequence[int]) -> list[bytes]:
+        """Many lines at once."""
+        if isinstance(self.starts, list) or len(indices) < FEW_INDICES:
+            return [self.line(index) for index in indices]
+        import numpy as np
+
+        chosen = np.asarray(indices)
+        begins, ends = self.starts[chosen].tolist(), (self.starts[chosen + 1] - 1).tolist()
+        return [self.data[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
     def of_codes(self, codes: Collection[int]) -> Sequence[int]:
         """The indices of the lines whose blur is one of these, in order."""
         if not codes:
@@ -193,6 +203,7 @@ def keyed(lines: Lines) -> Iterator[tuple[bytes, Kind]]:
             yield shape, kind
         else:
             shapeless.add(kind.first)
-    for index in lines.of_codes(shapeless):
-        text = text_of(lines.line(index))[:KEY_BYTES]
+    indices = lines.of_codes(shapeless)
+    for index, line in zip(indices, lines.texts(indices), strict=True):
+        text = text_of(line)[:KEY_BYTES]
         yield text, Kind(text, index, index, 1)

@@ -25,8 +25,8 @@ def saying_alike(lines: Lines, members: Sequence[int]) -> list[Sequence[int]]:
         if groups is not None:
             return groups
     said: dict[bytes, list[int]] = {}
-    for index in members:
-        said.setdefault(_TIME.sub(b"", lines.line(index)), []).append(index)
+    for index, line in zip(members, lines.texts(members), strict=True):
+        said.setdefault(_TIME.sub(b"", line), []).append(index)
     return list(said.values())
 
 
