@@ -103,6 +103,9 @@ def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict
 
     `worker2-dmesg.txt` is of 10.164.0.14 where the job's lines begin with `10.164.0.14 [2]`.
     """
+    rows = {host: int(found[1]) for host in of_files - said if (found := _NAMED_BY_NUMBER.match(host))}
+    if not rows:
+        return {}
     numbers: dict[int, set[str]] = defaultdict(set)
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
@@ -114,7 +117,6 @@ def _numbered_machines(scene: Scene, of_files: set[str], said: set[str]) -> dict
                 numbers[int(counted[2])].add(counted[1])
             elif line.host is not None and "ank" in text and (own := _SAYS_NUMBER.search(text)) is not None:
                 numbers[int(own[1])].add(line.host)
-    rows = {host: int(found[1]) for host in of_files - said if (found := _NAMED_BY_NUMBER.match(host))}
     listed = _listed_by_number(scene)
     if listed.keys() >= set(rows.values()):  # else one of both may count from 1
         numbers = numbers or listed

@@ -115,7 +115,9 @@ def _told(lines: Sequence[Line]) -> Iterator[tuple[Line, int, int]]:
             ranks = [int(number) for number in found[1].split(",")]
             if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
                 yield line, ranks[0], len(ranks)
-        elif at < MOST_LINES and "rank" in text and (node := _NODE.search(text)) is not None:
+        elif at >= MOST_LINES or "rank" not in text or not ("node" in text or "machine" in text):
+            continue
+        elif (node := _NODE.search(text)) is not None:
             each, in_all, machines = _EACH.search(text), _IN_ALL.search(text), _MACHINES.search(text)
             if each is not None:
                 yield line, int(node[1]) * int(each[1]), int(each[1])

@@ -148,3 +148,26 @@ def _by_devices(ranks: Mapping[Process, int], devices: Mapping[Process, int]) ->
         for process, device in devices.items()
         if process not in ranks and len(first[process[0]]) == 1
     }
+
+
+_ON_BUS = regex(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
+
+
+def gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
+    """Rank by host and GPU (`3b:00`), of the largest communicator: its ranks are the job's.
+
+    NCCL prints a bus id as domain, bus, device and function in one hexadecimal number.
+    """
+    largest: dict[tuple[str, str], tuple[int, int]] = {}
+    for reading in scene.readings:
+        for line in reading.lines:
+            if line.host is None or "busId" not in line.text:
+                continue
+            if not (found := _ON_BUS.search(line.text[:1000])):
+                continue
+            number, size = int(found[3], 16), int(found[2])
+            place = (line.host, f"{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}")
+            if size > largest.get(place, (0, 0))[0]:
+                largest[place] = (size, int(found[1]))
+    world = max((size for size, _ in largest.values()), default=0)
+    return {place: rank for place, (size, rank) in largest.items() if size == world}

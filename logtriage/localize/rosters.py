@@ -220,12 +220,13 @@ def _own_ranges(told: Mapping[str, set[tuple[int, int]]]) -> Iterator[tuple[int,
 _INTRODUCING = regex(r"ank|RANK|PROCID|task|proc(?:ess| )")
 
 
-def introductions(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
+def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iterator[tuple[int, str]]:
     """Ranks that lines say to run on a host, each with that host.
 
-    Of lines that differ in digits alone all are read only if the first one of them says so.
+    Of lines that differ in digits alone all are read only if the first one of them says so; `silent` are the
+    others, without their digits, which further files need not be asked for again.
     """
-    silent: set[str] = set()
+    silent = set() if silent is None else silent
     in_table = False
     own_ranges: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for line in lines:

@@ -14,7 +14,7 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
-from logtriage.localize.processes import OF_NCCL, communicating_processes, node_processes
+from logtriage.localize.processes import OF_NCCL, communicating_processes, gpu_ranks, node_processes
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import (
     USUAL_RANKS,
@@ -80,8 +80,8 @@ class Topology:
             return rank
         if line.rank is not None and line.rank != self.number_of_file.get(line.file):
             return line.rank
-        if (tag := _MPI_TAG.search(line.text[:80])) is not None:
-            return int(tag[1])
+        if (tagged := mpi_rank(line)) is not None:
+            return tagged
         if self.has_tasks and (task := _TASK_LABEL.match(line.text[:16])) is not None:
             number = int(task[1])
             return number if number in self.ranks else named
@@ -112,7 +112,7 @@ class Topology:
         return None if found is None else self.host_named.get(found, found)
 
     def _host(self, line: Line, rank: int | None) -> str | None:
-        if rank is not None and rank in self.host_of_rank and _MPI_TAG.search(line.text[:80]):
+        if rank is not None and rank in self.host_of_rank and mpi_rank(line) is not None:
             return self.host_of_rank[rank]  # mpirun gathers the output of all hosts in one file
         if line.host is None and (said := _NCCL_HOST.search(line.text[:160])) is not None:
             return said[1]
@@ -168,6 +168,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     named_hosts: set[str] = pods.names
     named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
+    silent: set[str] = set()
     rank_of_file = ranks_of_files(scene, exits)
     offsets = node_offsets(scene, exits)
     for reading in scene.readings:
@@ -176,7 +177,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             for at, process, introduced_rank in introduced_processes(reading.lines):
                 pids.setdefault((at, process), introduced_rank)
         if source.role is SourceRole.ENVIRONMENT:
-            for introduced_rank, host in introductions(reading.lines):
+            for introduced_rank, host in introductions(reading.lines, silent):
                 votes[introduced_rank][host] += 1
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
             continue
@@ -198,7 +199,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if said_by := said_ranks(reading.lines):
             pids |= said_by
             ranks.update(said_by.values())
-        for introduced_rank, host in set(introductions(reading.lines)):
+        for introduced_rank, host in set(introductions(reading.lines, silent)):
             ranks.add(introduced_rank)
             votes[introduced_rank][host] += 1
         for line in reading.lines:
@@ -210,8 +211,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             rank = rank if rank is not None else line.rank
             if rank is not None and rank == belied.get(source.file):
                 rank = None
-            if rank is None and (tag := _MPI_TAG.search(line.text[:80])) is not None:
-                rank = int(tag[1])
+            if rank is None and (tagged := mpi_rank(line)) is not None:
+                rank = tagged
             label = labels.get(source.file) if rank is None else None
             if label is not None and (tag := label.match(line.text[:LABEL_WIDTH])) is not None:
                 ranks.add(told_rank := int(tag[1]))
@@ -223,7 +224,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 continue
             ranks.add(rank)
             # mpirun gathers the output of all hosts in a file of its own host
-            gathered = line.host == source.host and _MPI_TAG.search(line.text[:80]) is not None
+            gathered = line.host == source.host and mpi_rank(line) is not None
             labelled = line.host or by_label[source.file].host(line) or file_labels.get(source.file)
             labelled = labelled or containers.host(line)
             if labelled and not gathered:
@@ -332,7 +333,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         rank_alone=ranks_alone(host_of_rank, hosts, world),
         host_named=aliases,
         node_of_pod=pods.node_of_row | pods.node_of_pod,
-        rank_of_gpu=_gpu_ranks(scene),
+        rank_of_gpu=gpu_ranks(scene),
         rank_of_process=communicating,
         containers=containers,
         offsets=offsets,
@@ -370,31 +371,16 @@ def _meeting_hosts(scene: Scene) -> set[str]:
 
 MEETING_LINES = 200  # start-up tells it
 
-_COMMUNICATOR = regex(r"\brank (\d{1,6}) nranks (\d{1,6}) .{0,80}?busId ([0-9a-f]{1,9})\b")
-
-
-def _gpu_ranks(scene: Scene) -> dict[tuple[str, str], int]:
-    """Rank by host and GPU (`3b:00`), of the largest communicator: its ranks are the job's.
-
-    NCCL prints a bus id as domain, bus, device and function in one hexadecimal number.
-    """
-    largest: dict[tuple[str, str], tuple[int, int]] = {}
-    for reading in scene.readings:
-        for line in reading.lines:
-            if line.host is None or "busId" not in line.text:
-                continue
-            if not (found := _COMMUNICATOR.search(line.text[:1000])):
-                continue
-            number, size = int(found[3], 16), int(found[2])
-            place = (line.host, f"{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}")
-            if size > largest.get(place, (0, 0))[0]:
-                largest[place] = (size, int(found[1]))
-    world = max((size for size, _ in largest.values()), default=0)
-    return {place: rank for place, (size, rank) in largest.items() if size == world}
-
-
 # Ray Train introduces its workers: `- (node_id=…, ip=10.0.0.7, pid=905) world_rank=5, local_rank=1, …`.
 _RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")
 _MPI_TAG = regex(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:")
+
+
+def mpi_rank(line: Line) -> int | None:
+    """The rank that `mpirun --tag-output` puts before a line: `[1,7]<stderr>:`."""
+    tag = _MPI_TAG.search(line.text[:80]) if "]<std" in line.text[:80] else None
+    return None if tag is None else int(tag[1])
+
+
 _TASK_LABEL = regex(r" {0,5}(\d{1,5}): \S")
 _NCCL_HOST = regex(r"(?:>:|^)\s*([a-zA-Z][\w.-]{1,80}):\d{1,8}:\d{1,8} \[\d{1,3}\] ")
