@@ -14,7 +14,7 @@ from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exit_ranks import placed
 from logtriage.localize.exits import Exit, gather_exits
-from logtriage.localize.habits import Kinds
+from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.rank_reports import with_reports
@@ -48,6 +48,7 @@ class Findings:
     offsets: dict[str, ClockOffset]  # by file, where its clock differs from the job's axis
     deposits: Deposits | None = None  # what dumps of the job's ranks show
     counters: frozenset[Counter] = frozenset()  # what counts the steps where no rule knows them
+    kinds: Kinds = NO_KINDS
 
     @property
     def slowness(self) -> Slowness | None:
@@ -62,7 +63,7 @@ class Findings:
 
 
 def find(
-    scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kinds | None = None
+    scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kinds = NO_KINDS
 ) -> Findings:
     """Run the localisation on a scene; `kinds` are those of all lines, also of those not read closely."""
     progress = gather(scene)
@@ -99,6 +100,7 @@ def find(
         offsets=offsets,
         deposits=deposits,
         counters=counters,
+        kinds=kinds,
     )
 
 

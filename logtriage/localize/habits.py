@@ -25,6 +25,9 @@ class Kinds:
     of_good_runs: Collection[Key] = frozenset()
 
 
+NO_KINDS = Kinds()
+
+
 def lived_with(
     candidate: Candidate, scene: Scene, kinds: Kinds, went_on: Callable[[float], bool], enough: int
 ) -> int:

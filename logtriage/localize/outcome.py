@@ -167,6 +167,9 @@ def _failed_above(scene: Scene, done: Line) -> bool:
     )
 
 
+BEYOND_GOAL = 2  # steps: counted from 1, with one more at the end
+
+
 def _at_its_goal(progress: Progress) -> Line | None:
     """The last step, where all who report steps have come to the one total that all know."""
     goals = {trace.goal for trace in progress.traces}
@@ -174,7 +177,8 @@ def _at_its_goal(progress: Progress) -> Line | None:
         return None  # a bar that is full can be one epoch or a download
     if any(is_earlier_epoch(trace.last) for trace in progress.traces):
         return None
-    at_end = all(trace.last.step + 1 >= (trace.goal or 0) for trace in progress.traces)
+    # Far beyond it, one counts something else than the other, such as updates and the steps within one.
+    at_end = all(0 <= trace.last.step + 1 - (trace.goal or 0) <= BEYOND_GOAL for trace in progress.traces)
     return progress.traces[0].last.line if at_end else None
 
 

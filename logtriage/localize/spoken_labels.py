@@ -46,7 +46,8 @@ def _read_behind(line: Line, ranks: dict[str, int], reader: LineReader) -> Line:
         return line
     behind = line.text[len(label) :].encode("utf-8", "replace")
     found = reader.read(behind, line.number, line.offset)
-    return replace(found, text=line.text, rank=ranks[label], host=found.host or line.host)
+    pid = found.pid if found.pid is not None else line.pid  # which the label itself may tell
+    return replace(found, text=line.text, rank=ranks[label], host=found.host or line.host, pid=pid)
 
 
 def _label(line: Line) -> str:

@@ -15,7 +15,7 @@ from logtriage.localize.finite_again import (
     stepped_over,
     unfilled_norms,
 )
-from logtriage.localize.habits import Kinds, lived_with
+from logtriage.localize.habits import NO_KINDS, Kinds, lived_with
 from logtriage.localize.outcome import endings, taken_up
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
@@ -79,7 +79,7 @@ def survivors(
     scene: Scene,
     progress: Progress,
     topology: Topology,
-    kinds: Kinds | None = None,
+    kinds: Kinds = NO_KINDS,
 ) -> list[Candidate]:
     """The candidates, with those marked `recovered` that their writers survived."""
     afterwards = Afterwards(
@@ -103,7 +103,7 @@ def survivors(
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
-    lived = _lived_with(found, scene, kinds, afterwards.steps) if kinds is not None else Counter[str]()
+    lived = _lived_with(found, scene, kinds, afterwards.steps)
     found = _with_habits(found, scene, topology, lived)
     return [_promoted(candidate, found) for candidate in found]
 
@@ -242,8 +242,9 @@ def _with_habits(
     candidates = _without_usual_hints(candidates, kinds)
     if not any(not each.recovered and _kind(each) in usual for each in candidates):
         return list(candidates)
-    if any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
-        # What was survived so often is not what ended the job, where something else may have.
+    ended_badly = any(each.source_role is SourceRole.LAUNCHER and not each.recovered for each in candidates)
+    if not ended_badly or any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
+        # What was survived so often is not what ended the job, where something else may have, or nothing did.
         return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
     lines = {reading.source.file: reading.lines for reading in scene.readings}
     after = {
