@@ -204,7 +204,7 @@ def in_time(verdict: Verdict, truth: dict[str, Any], stage: str, iteration: int)
 
 
 def _speaks_of(cited: Any, ranks: Iterable[int]) -> bool:
-    named = re.findall(r"(?i)(?:\brank|\br)[ =:\"]*(\d+)", cited.text)
+    named = re.findall(r"(?i)(?:\b[a-z]{1,7}[_ =:#\"]{0,4}|^\W{0,8})(\d{1,5})\b(?!\.)", cited.text)
     return bool({cited.rank, *map(int, named)} & set(ranks)) and re.search(r"\d\.\d", cited.text) is not None
 
 

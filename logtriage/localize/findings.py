@@ -95,7 +95,9 @@ def find(
         exits=tuple(exits),
         candidates=tuple(candidates),
         cascade=cascade,
-        outcome=judge(scene, progress.without(past), [each for each in exits if each.line.file not in past]),
+        outcome=judge(
+            scene, progress.without(past), [each for each in exits if each.line.file not in past], kinds
+        ),
         find_slowness=cache(lambda: with_reports(slowness(progress, scene, topology), scene)),
         offsets=offsets,
         deposits=deposits,

@@ -10,7 +10,9 @@ from itertools import pairwise
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
+from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.onlookers import clocks, standing
+from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
@@ -36,7 +38,9 @@ class Outcome:
     seen: Line | None = None  # what shows it beside the job's own lines
 
 
-def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outcome:
+def judge(
+    scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS
+) -> Outcome:
     """The outcome by progress and exits.
 
     A process that ended badly after the last step leaves no healthy outcome, whatever the steps say.
@@ -70,6 +74,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = ()) -> Outco
             )
     if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
+    if (noted := orderly_end(scene, kinds, newest)) is not None:
+        return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")
     return Outcome("running", newest, why="the log ends among regular steps")
 
 

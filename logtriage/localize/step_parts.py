@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 from logtriage.localize.durations import Duration
 from logtriage.localize.progress import Progress, median
@@ -50,6 +51,15 @@ class Parts:
     rank_at: int | None  # which whole number of each line is the rank that it is about, None where none is
 
 
+class _Told(NamedTuple):
+    """What one form of lines tells: how many they are, and how far apart in seconds."""
+
+    lines: int
+    spacing: float
+    slow: Straggling
+    parts: Parts
+
+
 def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[Straggling, Parts] | None:
     """The ranks that hold the others up by such parts of their steps."""
     interval = _seconds_a_step(progress)
@@ -60,7 +70,7 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
         if count >= MOST_LINES:
             break
         forms[form].append((line, values))
-    found: list[tuple[int, Straggling, Parts]] = []  # with the number of lines
+    found: list[_Told] = []
     for form, rows in forms.items():
         if len(rows) < LEAST_RANKS * LEAST_VALUES:
             continue
@@ -77,9 +87,21 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
             parts = Parts(form, work, wait, unit, rank_at)
             slow = compare(_durations(by_rank, parts))
             if isinstance(slow, Straggling):
-                found.append((len(rows), replace(slow, field=""), parts))
-    _, slowest, told = max(found, key=lambda each: each[0], default=(0, None, None))
-    return (slowest, told) if slowest is not None and told is not None else None
+                found.append(_Told(len(rows), _spacing(by_rank), replace(slow, field=""), parts))
+    most = max(found, key=lambda each: each.lines, default=None)
+    if most is None:
+        return None
+    # Of those that tell of the same ranks the finest: a table may be printed every few steps only.
+    alike = [each for each in found if each.slow.ranks == most.slow.ranks]
+    finest = min(alike, key=lambda each: each.spacing)
+    return finest.slow, finest.parts
+
+
+def _spacing(by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]]) -> float:
+    """Seconds between two lines of a rank, as most are apart."""
+    times = ([line.time for line, _ in rows if line.time is not None] for rows in by_rank.values())
+    apart = [later - earlier for own in times for earlier, later in pairwise(own) if later > earlier]
+    return median(apart) if apart else float("inf")
 
 
 def _seconds_a_step(progress: Progress) -> float | None:
