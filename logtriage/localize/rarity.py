@@ -225,17 +225,25 @@ def _own_kinds(
 def lines_of_kinds(
     root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
 ) -> Iterator[tuple[str, int]]:
-    """File and number of all lines of these kinds, in order; beyond MOST_SCANNED bytes files are left out.
+    """File and number of all lines of these kinds, each once; beyond MOST_SCANNED bytes files are left out.
 
-    Of each file only what lies between the first and the last such line is looked at.
+    Of two lines of a kind in a file the pass has told. For further ones what lies between the first and the
+    last of them is looked at.
     """
     spare = MOST_SCANNED
     in_bulk = sum(each.bytes for each in summaries) >= BULK_BYTES
     for source, summary in zip(sources, summaries, strict=True):
-        found = [summary.keys[key] for key in summary.keys.keys() & kinds]
-        if source.role not in JOB_ROLES or not found:
+        if source.role not in JOB_ROLES:
             continue
-        first, last = min(each.first for each in found), max(each.last for each in found)
+        found = {key: summary.keys[key] for key in summary.keys.keys() & kinds}
+        many = {key: each for key, each in found.items() if each.count > 2}
+        told = {
+            place[0] for key, each in found.items() if key not in many for place in (each.first, each.last)
+        }
+        yield from ((source.file, number) for number in told)
+        if not many:
+            continue
+        first, last = min(each.first for each in many.values()), max(each.last for each in many.values())
         try:
             sought = is_seekable(root, source)
             size = last[1] - first[1] if sought else summary.bytes
@@ -249,7 +257,7 @@ def lines_of_kinds(
                 if piece.offset + len(piece.data) + piece.elided <= first[1]:
                     continue
                 lines = lines_of(piece.data, in_bulk=in_bulk)
-                codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
+                codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in many}
                 yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
         except StreamFault:
             continue

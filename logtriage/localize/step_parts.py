@@ -79,8 +79,9 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
         if len(by_rank) < LEAST_RANKS:
             continue
         columns = min(len(values) for _, values in rows)
+        late = [own[-max(LEAST_VALUES, len(own) // 3) :] for own in by_rank.values()]
         for work, wait in permutations(range(columns), 2):
-            sums = [median([values[work] + values[wait] for _, values in own]) for own in by_rank.values()]
+            sums = [median([values[work] + values[wait] for _, values in own]) for own in late]
             unit = _unit(sums, interval)
             if unit is None:
                 continue
