@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scenes import clock, job, judged, steps, traceback
 
 from logtriage.intake import reading as intake_reading
+from logtriage.localize.rarity import lines_of_kinds
+from logtriage.mining.kinds import shape_of
+from logtriage.mining.survey import survey
+from logtriage.model import Source, SourceRole
 from logtriage.pipeline import triage
 from logtriage.report.document import Verdict
+from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.blur import blur
+from logtriage.rulebank.matcher import Matcher
 
 OOM = traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
 ODD = "WARN tokens: sum at document {} is 0x7f31 and should be 0x11aa, leaving"
@@ -151,3 +162,31 @@ def test_undated_lines_behind_an_unread_gap_do_not_tell_when_it_began(
     files = {f"rank{rank}.log": steps(30) + storm + (OOM if rank == 1 else "") for rank in range(4)}
     told = {(each.file, each.line) for each in judged(tmp_path, files).indications}
     assert {(file, 31 + number) for file in files for number in range(82)} <= told
+
+
+@given(st.lists(st.sampled_from(["alpha going on", "beta 7 is odd", "omicron", "delta 12 of 90"]), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_all_lines_of_a_kind_are_named_each_once(lines: list[str]) -> None:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, stored in (("a.log", data), ("b.log.gz", gzip.compress(data))):
+            (root / name).write_bytes(stored)
+        sources = [
+            Source(file=each.name, size=each.stat().st_size, role=SourceRole.MERGED)
+            for each in sorted(root.iterdir())
+        ]
+        passed = survey(root, sources, Matcher(load_bank()))
+        kinds = {shape_of(blur(b"beta 7 is odd")), shape_of(blur(b"omicron"))}
+        named = list(lines_of_kinds(root, sources, passed.summaries, kinds))
+    wanted = [at for at, line in enumerate(lines, 1) if line in ("beta 7 is odd", "omicron")]
+    assert sorted(named) == [(source.file, at) for source in sources for at in wanted]
+
+
+def test_a_compressed_file_is_not_opened_again_for_what_stands_there_once(tmp_path: Path) -> None:
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(b"usual\n" * 50 + b"the odd one\n" + b"usual\n" * 50))
+    sources = [Source(file="a.log.gz", size=100, role=SourceRole.MERGED)]
+    passed = survey(tmp_path, sources, Matcher(load_bank()))
+    (tmp_path / "a.log.gz").unlink()
+    kinds = {shape_of(blur(b"the odd one"))}
+    assert list(lines_of_kinds(tmp_path, sources, passed.summaries, kinds)) == [("a.log.gz", 51)]
