@@ -12,7 +12,7 @@ from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
-from logtriage.localize.collectives import accused, mismatch, odd_words, silent_ranks, waits
+from logtriage.localize.collectives import accused, mismatch, naming, odd_words, silent_ranks, waits
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Culprits, Evidence
@@ -105,7 +105,10 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         for line in odd_words(findings.scene, findings.topology, suspects.ranks)
     )
     stated = {(each.line.file, each.line.number) for each in decision.evidence}
-    if (told := suspects.told) is not None and (told.file, told.number) not in stated:
+    told = suspects.told
+    if told is None and len(suspects.ranks) == 1:
+        told = naming(findings.scene, findings.topology, suspects.ranks[0])
+    if told is not None and (told.file, told.number) not in stated:
         odd = (Evidence(told, f"names rank {_list(suspects.ranks)}"), *odd)[:3]
     return Decision(
         failure_type=root.failure_type,

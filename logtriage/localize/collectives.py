@@ -7,6 +7,7 @@ all are at the same number with different operations, the odd ones out (a desync
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ def waits(scene: Scene) -> list[Waiting]:
     return list(found.values())
 
 
-__all__ = ["Suspects", "Waiting", "accused", "mismatch", "odd_words", "silent_ranks", "waits"]
+__all__ = ["Suspects", "Waiting", "accused", "mismatch", "naming", "odd_words", "silent_ranks", "waits"]
 
 # Operations in which every rank brings the same number of elements.
 _SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"}
@@ -229,6 +230,24 @@ def _usual_skips(traces: Iterable[Trace]) -> int:
     return usual if usual == 1 else FAR_BEYOND * usual
 
 
+def naming(scene: Scene, topology: Topology, rank: int) -> Line | None:
+    """The first of the last words of another rank that name this rank beside its host, in whatever words."""
+    host = topology.host_of_rank.get(rank)
+    if host is None:
+        return None
+    number = re.compile(rf"(?<![\d.:-]){rank}(?![\d.:])")
+    for reading in scene.readings:
+        if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED):
+            continue
+        for line in reading.lines[-_ODD_TAIL * _WRITERS :]:
+            if host not in line.message or " NCCL " in line.text or topology.rank(line) in (None, rank):
+                continue
+            if number.search(line.message[:1000].replace(host, "")):
+                return line
+    return None
+
+
+_WRITERS = 8  # of one file
 _ODD_TAIL = 60  # lines of each rank's end that are compared
 _TRIVIAL = regex(r"^[\W\d_]*$")
 

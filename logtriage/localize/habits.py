@@ -1,4 +1,4 @@
-"""Kinds of complaints that the job lived with: long before its end, or in earlier good runs.
+"""Kinds of complaints that the job lived with: again and again, long before its end, or in earlier runs.
 
 L4 (FSE'25) takes what good runs also wrote for harmless, whatever it says. Without such runs, the part of
 this one that went on for long serves: the close reading skips most of it, but the pass kept of each file the
@@ -7,14 +7,31 @@ first line of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+import bisect
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from logtriage.intake.lines import LineReader
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import keyed, lines_of
 from logtriage.mining.summary import Key, Summary
+from logtriage.model import Level, Line, SourceRole
+from logtriage.regex import regex
+from logtriage.rulebank.rule import Role, Strength
+
+HABIT = 3  # so many like exceptions that were survived make one more of them likely to be so …
+WRITTEN_ON = 3  # … if its writer wrote so many lines after it that complain of nothing
+TWICE = 2  # so many times as many hints of a rule were survived as were not: it hints at nothing
+SEARCHED_LINES = 400
+OF_RANKS = (SourceRole.WORKER, SourceRole.MERGED)
+_LOUD = (Level.WARNING, Level.ERROR, Level.CRITICAL)
+UNDONE = regex(
+    r"(?i)\b(?:error|fail(?:ed|ure)?|fatal|giving up|gave up|abort\w*|traceback|retr(?:y|ying|ies))\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +45,139 @@ class Kinds:
 NO_KINDS = Kinds()
 
 
-def lived_with(
-    candidate: Candidate, scene: Scene, kinds: Kinds, went_on: Callable[[float], bool], enough: int
-) -> int:
-    """In how many files a line of its kind came before the job went on for long, `enough` at most.
+def with_habits(
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    topology: Topology,
+    kinds: Kinds,
+    went_on: Callable[[float], bool],
+) -> list[Candidate]:
+    """With one more exception of a kind that was survived again and again marked as survived as well.
 
-    So many as are enough where good runs wrote such lines. `went_on` tells it of a time.
+    `went_on` tells of a time whether the job went on for long after it.
+
+    Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
+    followed the others follows this one too, or its rank wrote several that complain of nothing.
     """
-    found = [key for key, _ in keyed(lines_of(candidate.line.text.encode("utf-8", "replace") + b"\n"))]
-    if not found:
+    lived = _lived_with(candidates, scene, kinds, went_on)
+    # What a traceback tells the same of is the same; of what a rule alone knows, many writers make a habit.
+    survived = [(kind, each) for each in candidates if each.recovered and (kind := _kind(each)) is not None]
+    writers = {(kind, each.line.file, each.rank) for kind, each in survived if each.record is None}
+    times = Counter(kind for kind, each in survived if each.record is not None)
+    times = times + Counter(kind for kind, _, _ in writers) | lived
+    usual = {kind for kind, count in times.items() if count >= HABIT}
+    candidates = _without_usual_hints(candidates, times)
+    candidates = [
+        replace(each, recovered=True) if _is_noise(each) and lived[_kind(each) or ""] >= HABIT else each
+        for each in candidates
+    ]
+    if not any(not each.recovered and _kind(each) in usual for each in candidates):
+        return list(candidates)
+    ended_badly = any(each.source_role is SourceRole.LAUNCHER and not each.recovered for each in candidates)
+    if not ended_badly or any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
+        # What was survived so often is not what ended the job, where something else may have, or nothing did.
+        return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
+    lines = {reading.source.file: reading.lines for reading in scene.readings}
+    after = {
+        id(each): _after(each, lines[each.line.file], topology) for each in candidates if _kind(each) in usual
+    }
+    followed = Counter(
+        (_kind(each), _shape(after[id(each)][0]))
+        for each in candidates
+        if each.recovered and after.get(id(each))
+    )
+    return [
+        replace(each, recovered=True)
+        if not each.recovered
+        and (said := after.get(id(each)))
+        and (
+            followed[_kind(each), _shape(said[0])] >= HABIT
+            or (each.rank is not None and sum(map(_is_calm, said)) >= WRITTEN_ON)
+        )
+        else each
+        for each in candidates
+    ]
+
+
+def _is_noise(candidate: Candidate) -> bool:
+    """Whether a candidate is but a warning: what several files had long before the end ends nothing later."""
+    is_alone = candidate.record is None or not candidate.record.raised
+    return is_alone and candidate.strength is not Strength.DEFINITE and candidate.line.level is Level.WARNING
+
+
+def _ends_a_job(candidate: Candidate) -> bool:
+    """Whether a candidate can be the one: a cause that a rank states and did not survive."""
+    is_cause = candidate.role is Role.CAUSE and candidate.strength is not Strength.HINT
+    is_own = is_cause and candidate.failure_type not in CONSEQUENCES
+    return is_own and not candidate.recovered and candidate.source_role in OF_RANKS
+
+
+def _without_usual_hints(candidates: Sequence[Candidate], survived: Counter[str]) -> list[Candidate]:
+    """With the last few hints of a rule marked as survived where so many others of it were: it is usual."""
+    left = Counter(_hint(each) for each in candidates if not each.recovered)
+    usual = {rule for rule, times in survived.items() if times >= TWICE * max(1, left[rule])}
+    return [replace(each, recovered=True) if _hint(each) in usual else each for each in candidates]
+
+
+def _hint(candidate: Candidate) -> str | None:
+    of_job = candidate.source_role in OF_RANKS and candidate.record is None
+    weak = candidate.role is Role.CAUSE and candidate.strength is Strength.HINT
+    return candidate.rule.id if of_job and weak and candidate.rule is not None else None
+
+
+def _kind(candidate: Candidate) -> str | None:
+    """What was raised, and where: file and function of the innermost frames; without a traceback its rule."""
+    record = candidate.record
+    if candidate.source_role not in OF_RANKS:
+        return None
+    if record is None or not record.raised:
+        return candidate.rule.id if candidate.rule is not None and candidate.role is Role.CAUSE else None
+    raised = record.raised[-1]
+    frames = [f"{frame.path}:{frame.function}" for frame in raised.frames[-2:]]
+    return " ".join((candidate.failure_type, raised.type, *frames))
+
+
+def _after(candidate: Candidate, lines: Sequence[Line], topology: Topology) -> list[Line]:
+    """The next lines of its writer, as far as the lines tell whose they are."""
+    last = candidate.record.lines[-1] if candidate.record is not None else candidate.line
+    begin = bisect.bisect_right(lines, last.number, key=lambda line: line.number)
+    later = lines[begin : begin + SEARCHED_LINES]
+    own = [each for each in later if topology.rank(each) == candidate.rank and each.text.strip()]
+    return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
+
+
+def _shape(line: Line) -> bytes | None:
+    found = [key for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n"))]
+    return found[0] if found else None
+
+
+def _is_calm(line: Line) -> bool:
+    return line.level not in _LOUD and UNDONE.search(line.message[:400]) is None
+
+
+def _lived_with(
+    candidates: Sequence[Candidate], scene: Scene, kinds: Kinds, went_on: Callable[[float], bool]
+) -> Counter[str]:
+    """Of each kind of which some were not seen to be survived: in how many files one was, HABIT at most.
+
+    HABIT as well where good runs wrote such lines.
+    """
+    still_open = [each for each in candidates if not each.recovered]
+    by_kind = {kind: each for each in still_open if (kind := _kind(each)) is not None}
+    return Counter({kind: _files(each, scene, kinds, went_on) for kind, each in by_kind.items()})
+
+
+def _files(candidate: Candidate, scene: Scene, kinds: Kinds, went_on: Callable[[float], bool]) -> int:
+    key = _shape(candidate.line)
+    if key is None:
         return 0
-    if found[0] in kinds.of_good_runs:
-        return enough
-    times = 0
+    if key in kinds.of_good_runs:
+        return HABIT
+    count = 0
     for reading in scene.readings:
         summary = kinds.of_files.get(reading.source.file)
-        count = summary.keys.get(found[0]) if summary is not None else None
-        if count is not None and reading.source.role is candidate.source_role and times < enough:
-            time = LineReader(reading.source, reading.layout).read(count.sample, *count.first).time
-            times += time is not None and went_on(time)
-    return times
+        seen = summary.keys.get(key) if summary is not None else None
+        if seen is not None and reading.source.role is candidate.source_role and count < HABIT:
+            time = LineReader(reading.source, reading.layout).read(seen.sample, *seen.first).time
+            count += time is not None and went_on(time)
+    return count

@@ -36,6 +36,7 @@ def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]
     """Who is introduced, by number of the lines that follow `-- Process 0 terminated with …:`."""
     ranks: dict[int, Introduction] = {}
     current: Introduction | None = None
+    spoken_by: int | None = None  # whose own words stand among those of whom he introduces: no other rank's
     above: Line | None = None
     for line in reading.lines:
         text = line.text[:400]
@@ -45,17 +46,17 @@ def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]
         if task:
             pids, pid = topology.rank_of_pid, int(task[1])
             of = pids.get((task[2], pid), pids.get((None, pid)))
-            current = Introduction(of, line.number, task[2])
+            current, spoken_by = Introduction(of, line.number, task[2]), line.rank
         elif found:
             number = int(next(group for group in found.groups() if group))
             rank = _spawned(number, line, topology, exits) if found["rank"] else number
-            current = Introduction(rank, line.number)
+            current, spoken_by = Introduction(rank, line.number), line.rank
         elif " node (IP: " in text and (node := _NODE_THAT_RAN_LOW.search(text)) is not None:
             told = Introduction(None, line.number, node["host"])
             ranks[line.number] = told
             if above is not None and _RAN_LOW in above.text[:400]:
                 ranks[above.number] = told
-        elif current is not None and line.number - current.number < 200:
+        elif current is not None and line.number - current.number < 200 and line.rank in (None, spoken_by):
             ranks[line.number] = current
             if text.startswith("  ") and line.number == current.number + 1:  # frames: the end is near
                 current = current._replace(number=line.number)

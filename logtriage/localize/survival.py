@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from logtriage.localize.candidates import Candidate
-from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.finite_again import (
     is_of_gradients,
     spikes_left_behind,
     stepped_over,
     unfilled_norms,
 )
-from logtriage.localize.habits import NO_KINDS, Kinds, lived_with
+from logtriage.localize.habits import NO_KINDS, OF_RANKS, UNDONE, Kinds, with_habits
 from logtriage.localize.outcome import endings, taken_up
-from logtriage.localize.progress import Progress
+from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
 from logtriage.localize.taught import is_taught_as_the_end, was_finished
 from logtriage.localize.tolerated import is_tolerated
 from logtriage.localize.topology import Topology
 from logtriage.localize.usual_course import UsualCourse
-from logtriage.mining.kinds import keyed, lines_of
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
@@ -38,16 +36,10 @@ RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error:
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 CALM_LINES = 20  # so many calm lines of a rank …
 CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
-HABIT = 3  # so many like exceptions that were survived make one more of them likely to be so …
-TWICE = 2  # so many times as many hints of a rule were survived as were not: it hints at nothing
-WRITTEN_ON = 3  # … if its writer wrote so many lines after it that complain of nothing
-SEARCHED_LINES = 400
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
 AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
 
 _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
-_OF_RANKS = (SourceRole.WORKER, SourceRole.MERGED)
-_LOUD = (Level.WARNING, Level.ERROR, Level.CRITICAL)
 _SUCCEEDED = regex(
     r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
@@ -57,9 +49,6 @@ _SUCCEEDED = regex(
 RETRYING = regex(r"(?i)\bretrying\b|\bwill (?:be retried|retry|try again)\b|\bretry (?:\d|in\b)")
 _DONE = regex(
     r"(?i)\b(?:saved|written|completed?|finished|succeeded|success(?:ful(?:ly)?)?|uploaded|loaded)\b"
-)
-_UNDONE = regex(
-    r"(?i)\b(?:error|fail(?:ed|ure)?|fatal|giving up|gave up|abort\w*|traceback|retr(?:y|ying|ies))\b"
 )
 
 
@@ -103,8 +92,11 @@ def survivors(
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
-    lived = _lived_with(found, scene, kinds, afterwards.steps)
-    found = _with_habits(found, scene, topology, lived)
+
+    def went_on(time: float) -> bool:
+        return _steps_since(afterwards.steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+
+    found = with_habits(found, scene, topology, kinds, went_on)
     return [_promoted(candidate, found) for candidate in found]
 
 
@@ -132,10 +124,17 @@ def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) 
 def _was_taken_up(candidate: Candidate, progress: Progress) -> bool:
     """Whether the scheduler ended a run whose log goes on with steps of the run that took it up."""
     return candidate.failure_type.startswith("scheduler.") and any(
-        taken_up(progress, candidate.line, trace.last.line)
+        taken_up(progress, candidate.line, trace.last.line) or _begins_below(trace, candidate.line)
         for trace in progress.traces
         if trace.file == candidate.line.file
     )
+
+
+def _begins_below(trace: Trace, line: Line) -> bool:
+    """Whether many steps stand below a line, and above it none or later ones: those of another attempt."""
+    at = bisect.bisect_right(trace.points, line.number, key=lambda point: point.line.number)
+    above, below = trace.points[:at], trace.points[at:]
+    return len(below) >= LIVED_WITH_STEPS and (not above or below[0].step <= above[-1].step)
 
 
 def _is_weak_complaint(candidate: Candidate) -> bool:
@@ -213,111 +212,6 @@ def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, f
     return times if 0 < silent * 3 <= topology.size else {}
 
 
-def _lived_with(
-    candidates: Sequence[Candidate], scene: Scene, kinds: Kinds, steps: Sequence[tuple[float, int]]
-) -> Counter[str]:
-    """How often, by kind, the job lived with complaints of which some were not seen to be survived."""
-
-    def went_on(time: float) -> bool:
-        return _steps_since(steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
-
-    open_ = {kind: each for each in candidates if not each.recovered and (kind := _kind(each)) is not None}
-    return Counter({kind: lived_with(each, scene, kinds, went_on, HABIT) for kind, each in open_.items()})
-
-
-def _with_habits(
-    candidates: Sequence[Candidate], scene: Scene, topology: Topology, lived: Counter[str]
-) -> list[Candidate]:
-    """With one more exception of a kind that was survived again and again marked as survived as well.
-
-    Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
-    followed the others follows this one too, or its rank wrote several that complain of nothing.
-    """
-    # What a traceback tells the same of is the same; of what a rule alone knows, many writers make a habit.
-    survived = [(kind, each) for each in candidates if each.recovered and (kind := _kind(each)) is not None]
-    writers = {(kind, each.line.file, each.rank) for kind, each in survived if each.record is None}
-    kinds = Counter(kind for kind, each in survived if each.record is not None)
-    kinds = kinds + Counter(kind for kind, _, _ in writers) | lived
-    usual = {kind for kind, times in kinds.items() if times >= HABIT}
-    candidates = _without_usual_hints(candidates, kinds)
-    if not any(not each.recovered and _kind(each) in usual for each in candidates):
-        return list(candidates)
-    ended_badly = any(each.source_role is SourceRole.LAUNCHER and not each.recovered for each in candidates)
-    if not ended_badly or any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
-        # What was survived so often is not what ended the job, where something else may have, or nothing did.
-        return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
-    lines = {reading.source.file: reading.lines for reading in scene.readings}
-    after = {
-        id(each): _after(each, lines[each.line.file], topology) for each in candidates if _kind(each) in usual
-    }
-    followed = Counter(
-        (_kind(each), _shape(after[id(each)][0]))
-        for each in candidates
-        if each.recovered and after.get(id(each))
-    )
-    return [
-        replace(each, recovered=True)
-        if not each.recovered
-        and (said := after.get(id(each)))
-        and (
-            followed[_kind(each), _shape(said[0])] >= HABIT
-            or (each.rank is not None and sum(map(_is_calm, said)) >= WRITTEN_ON)
-        )
-        else each
-        for each in candidates
-    ]
-
-
-def _ends_a_job(candidate: Candidate) -> bool:
-    """Whether a candidate can be the one: a cause that a rank states and did not survive."""
-    is_cause = candidate.role is Role.CAUSE and candidate.strength is not Strength.HINT
-    is_own = is_cause and candidate.failure_type not in CONSEQUENCES
-    return is_own and not candidate.recovered and candidate.source_role in _OF_RANKS
-
-
-def _without_usual_hints(candidates: Sequence[Candidate], survived: Counter[str]) -> list[Candidate]:
-    """With the last few hints of a rule marked as survived where so many others of it were: it is usual."""
-    left = Counter(_hint(each) for each in candidates if not each.recovered)
-    usual = {rule for rule, times in survived.items() if times >= TWICE * max(1, left[rule])}
-    return [replace(each, recovered=True) if _hint(each) in usual else each for each in candidates]
-
-
-def _hint(candidate: Candidate) -> str | None:
-    of_job = candidate.source_role in _OF_RANKS and candidate.record is None
-    weak = candidate.role is Role.CAUSE and candidate.strength is Strength.HINT
-    return candidate.rule.id if of_job and weak and candidate.rule is not None else None
-
-
-def _kind(candidate: Candidate) -> str | None:
-    """What was raised, and where: file and function of the innermost frames; without a traceback its rule."""
-    record = candidate.record
-    if candidate.source_role not in _OF_RANKS:
-        return None
-    if record is None or not record.raised:
-        return candidate.rule.id if candidate.rule is not None and candidate.role is Role.CAUSE else None
-    raised = record.raised[-1]
-    frames = [f"{frame.path}:{frame.function}" for frame in raised.frames[-2:]]
-    return " ".join((candidate.failure_type, raised.type, *frames))
-
-
-def _after(candidate: Candidate, lines: Sequence[Line], topology: Topology) -> list[Line]:
-    """The next lines of its writer, as far as the lines tell whose they are."""
-    last = candidate.record.lines[-1] if candidate.record is not None else candidate.line
-    begin = bisect.bisect_right(lines, last.number, key=lambda line: line.number)
-    later = lines[begin : begin + SEARCHED_LINES]
-    own = [each for each in later if topology.rank(each) == candidate.rank and each.text.strip()]
-    return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
-
-
-def _shape(line: Line) -> bytes | None:
-    found = [key for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n"))]
-    return found[0] if found else None
-
-
-def _is_calm(line: Line) -> bool:
-    return line.level not in _LOUD and _UNDONE.search(line.message[:400]) is None
-
-
 def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
     """An abort is a finding of its own where its rank (or the whole job) shows nothing that led to it."""
     if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
@@ -351,7 +245,7 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
     outlives = kind.startswith(_OUTLIVES_PROGRESS) and kind != "scheduler.launch"
     if candidate.recovered or (outlives and not is_taught_as_the_end(candidate)):
         return candidate
-    if candidate.source_role not in _OF_RANKS:
+    if candidate.source_role not in OF_RANKS:
         return candidate
     stops = candidate.failure_type.startswith(_STOPS_ALL)
     if (
@@ -373,7 +267,7 @@ def _was_retried(candidate: Candidate, afterwards: Afterwards) -> bool:
     first = bisect.bisect_right(lines, candidate.line.number, key=lambda line: line.number)
     said = [line.message[:400] for line in lines[first : first + SUCCESS_LINES]]
     done = next((at for at, text in enumerate(said) if _DONE.search(text)), None)
-    return done is not None and not any(_UNDONE.search(text) for text in said[: done + 1])
+    return done is not None and not any(UNDONE.search(text) for text in said[: done + 1])
 
 
 def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwards) -> bool:
