@@ -705,3 +705,36 @@ def test_gpus_that_are_sampled_again_and_again_wait_in_all_last_samples(tmp_path
     one = one.replace("08:23:00.000, 1, 100 %, 610", "08:23:00.000, 1, 100 %, 110")
     assert kind(tmp_path / "once", nohup__out=bars(240), smi__csv=one) == "none.running"
     assert kind(tmp_path / "small", nohup__out=bars(240), smi__csv=samples(210, 215)) == "none.running"
+
+
+PULLED = "slurmstepd: error: *** JOB 77 ON nd-4 CANCELLED AT 2026-01-31T08:00:00 DUE TO PREEMPTION ***\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        # Nothing was trained before the machines were taken; then a later try trained, without a word for it.
+        ("launcher: the TPU went to state PREEMPTED, making another\n" + steps(30), "none.running"),
+        (PULLED + "run 2 begins\n" + steps(30, at=60), "none.running"),
+        # Steps that were made already are made again.
+        (steps(40) + PULLED + steps(30, first=21, at=200), "none.running"),
+        # Who knows that he is to end may make a few steps more.
+        (steps(40) + PULLED + steps(30, first=41, at=80), "scheduler.preempted"),
+        (PULLED + steps(3, at=60), "scheduler.preempted"),
+    ],
+)
+def test_machines_were_taken_from_an_attempt_that_another_followed(
+    tmp_path: Path, text: str, failure_type: str
+) -> None:
+    assert kind(tmp_path, out__log=text) == failure_type
+
+
+@pytest.mark.parametrize("inner", [12, 16])
+def test_a_full_bar_within_each_update_is_not_the_end_of_all(tmp_path: Path, inner: int) -> None:
+    updates = "".join(
+        f"(Actor pid=40) Train epoch [1/1]: 100%|####| {inner}/{inner} [00:34<00:00,  1.11s/it, loss=0.2]\n"
+        f"(Driver pid=31) Global step {number}: {{'kl': 0.01, 'reward': 0.3}}\n"
+        for number in range(1, 50)
+    )
+    assert kind(tmp_path, driver__log=updates + traceback("KeyError: 'verdict'")) == "code.key"
+    assert kind(tmp_path / "calm", driver__log=updates) == "none.running"

@@ -627,3 +627,29 @@ FREED = (
 )  # fmt: skip
 def test_loading_fails_in_a_child_or_in_a_decoder(tmp_path: Path, text: str, failure_type: str) -> None:
     assert judged(tmp_path, {"train.log": steps(20) + text}).verdict.failure_type == failure_type
+
+
+SLICE = (
+    f"{clock(9)} INFO opening shards\n/usr/lib/python3/jax/_src/lib/xla_bridge.py:{{line}}: UserWarning: TPU "
+    "backend initialization is taking more than {seconds} seconds. Did you run your code on all TPU hosts?\n"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("end", "failure_type"),
+    [
+        (traceback("ModuleNotFoundError: No module named 'einops'"), "code.import"),
+        ("*** SIGSEGV (@(nil)), see gl_41#s15 received by PID 77 (TID 80) on cpu 3; stack trace: ***\n"
+         "Segmentation fault (core dumped)\n", "process.native_crash"),
+        ("", "collective.init"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("seconds", ["60.0", "120.0"])
+def test_hosts_of_a_slice_waited_for_one_that_ended(
+    tmp_path: Path, end: str, failure_type: str, seconds: str
+) -> None:
+    waited = SLICE.format(line=184, seconds=seconds)
+    files = {f"worker-{number}.log": waited + (end if number == 2 else "") for number in range(4)}
+    verdict = judged(tmp_path, files).verdict
+    assert verdict.failure_type == failure_type
+    assert verdict.culprits.ranks == ((2,) if end else ())

@@ -402,6 +402,28 @@ CASES = {
         "cuda.out_of_memory",
         (2,),
     ),
+    "an actor that Ray introduces, and another rank's words among its frames": Case(
+        {
+            "driver.log": "".join(
+                f"(Trainer pid={60 + r}, ip=10.1.2.{r // 2}) [08:00:0{n}] got batch {n}\n"
+                for n in range(9)
+                for r in range(4)
+            )
+            + "ray.exceptions.RayTaskError(RuntimeError): ray::Trainer.fit() (pid=61, ip=10.1.2.0, "
+            "actor_id=0a1b)\n"
+            '  File "/w/actor.py", line 8, in fit\n    y = gemm(x)\n'
+            "RuntimeError: /te/common/gemm/cublaslt_gemm.cu:321 in function cublas_gemm: cuBLAS Error: an "
+            "internal operation failed\n"
+            "(Trainer pid=61, ip=10.1.2.0) [rank1]:[W131 08:01:01.000000001 socket.cpp:9] [c10d] closing\n"
+            "(Trainer pid=62, ip=10.1.2.1) [rank2]:[W131 08:01:02.000000001 TCPStore.cpp:125] [c10d] recvValue "
+            "failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by peer\n"
+            "(Trainer pid=63, ip=10.1.2.1) [rank3]:[W131 08:01:02.000000001 TCPStore.cpp:125] [c10d] recvValue "
+            "failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by peer\n"
+        },
+        "cuda.library",
+        (1,),
+        ("10.1.2.0",),
+    ),
     "the host that mpirun names": Case(
         {
             "job.o12": steps(20) + "mpirun noticed that process rank 5 with PID 0 on node nx-14 exited on "
