@@ -17,6 +17,7 @@ from logtriage.localize.rarity import (
     late_kinds,
     lines_of_kinds,
     lone_kinds,
+    of_most_ranks,
 )
 from logtriage.mining.kinds import keyed, lines_of
 from logtriage.mining.summary import Key, Summary
@@ -64,8 +65,9 @@ def novelty(
     kinds = late_kinds(sources, summaries, windows, usual or ())
     if len(decision.culprits.hosts) == 1 and decision.failure_type.startswith(OF_A_MACHINE):
         host = decision.culprits.hosts[0]
-        alone = lone_kinds(sources, summaries, findings.scene.readings, findings.topology, host)
-        kinds |= alone.difference(usual or ())
+        readings, topology = findings.scene.readings, findings.topology
+        alone = lone_kinds(sources, summaries, readings, topology, host).difference(usual or ())
+        kinds |= of_most_ranks(root, sources, summaries, readings, topology, alone - kinds)
     baseline = _RUNS if usual is not None else _PART if windows else None
     return Novelty(frozenset(lines_of_kinds(root, sources, summaries, kinds)), baseline)
 

@@ -18,7 +18,7 @@ from logtriage.intake.reading import Reading
 from logtriage.intake.streams import Piece, StreamFault, blocks_between, is_seekable, newlines, pieces
 from logtriage.localize.progress import Progress
 from logtriage.localize.topology import Topology
-from logtriage.mining.kinds import SHAPE_LEAST, keyed, lines_of
+from logtriage.mining.kinds import SHAPE_LEAST, Lines, keyed, lines_of
 from logtriage.mining.summary import Key, Place, Summary
 from logtriage.mining.survey import BULK_BYTES
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
@@ -28,6 +28,8 @@ LEAST_STEPS = 10  # a healthy part with fewer steps is no history, whether all o
 LEAST_READ = 4  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
+LEAST_WRITERS = 4  # of fewer ranks of one file none stands for itself
+MOST_ASKED = 64  # lines of one kind that are asked for their ranks
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
 DATED_BY = 64  # lines before a gap, of all writers of a file, whose times those behind it can carry on
 START_SHARE = 0.1  # of a file's lines: a kind that stands only there belongs to its start-up
@@ -225,25 +227,62 @@ def _own_kinds(
 def lines_of_kinds(
     root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
 ) -> Iterator[tuple[str, int]]:
-    """File and number of all lines of these kinds, each once; beyond MOST_SCANNED bytes files are left out.
+    """File and number of all lines of these kinds, in order; beyond MOST_SCANNED bytes files are left out.
 
-    Of two lines of a kind in a file the pass has told. For further ones what lies between the first and the
-    last of them is looked at.
+    Of each file only what lies between the first and the last such line is looked at.
     """
+    for source, piece, lines in _scanned(root, sources, summaries, kinds):
+        codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
+        yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
+
+
+def of_most_ranks(
+    root: Path,
+    sources: Sequence[Source],
+    summaries: Sequence[Summary],
+    readings: Sequence[Reading],
+    topology: Topology,
+    kinds: Collection[Key],
+) -> frozenset[Key]:
+    """Without the kinds that too few of the ranks of their file wrote, as far as lines tell of their ranks.
+
+    What all ranks of one machine say and no others is of that machine; what one rank of it says is its own.
+    """
+    layouts = {reading.source.file: reading.layout for reading in readings}
+    writers: dict[str, set[int]] = {}
+    for reading in readings:
+        ranks = {rank for line in reading.lines if (rank := topology.rank(line)) is not None}
+        writers[reading.source.file] = ranks
+    kept = set(kinds)
+    said: dict[tuple[str, Key], set[int | None]] = {}
+    for source, piece, lines in _scanned(root, sources, summaries, kinds):
+        if len(writers.get(source.file, ())) < LEAST_WRITERS:
+            continue
+        reader = LineReader(source, layouts[source.file])
+        for key, kind in keyed(lines):
+            if key in kinds:
+                found = lines.of_codes({int(lines.codes[kind.first])})
+                for index in found[:: max(1, len(found) // MOST_ASKED)]:
+                    number, offset = piece.first_line + index, piece.offset + int(lines.starts[index])
+                    line = reader.read(lines.line(index), number, offset)
+                    said.setdefault((source.file, key), set()).add(topology.rank(line))
+    for (file, key), ranks in said.items():
+        if None not in ranks and len(ranks) * 2 < len(writers[file]):
+            kept.discard(key)
+    return frozenset(kept)
+
+
+def _scanned(
+    root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
+) -> Iterator[tuple[Source, Piece, Lines]]:
+    """What lies between the first and the last line of these kinds, file by file, in pieces."""
     spare = MOST_SCANNED
     in_bulk = sum(each.bytes for each in summaries) >= BULK_BYTES
     for source, summary in zip(sources, summaries, strict=True):
-        if source.role not in JOB_ROLES:
+        found = [summary.keys[key] for key in summary.keys.keys() & kinds]
+        if source.role not in JOB_ROLES or not found:
             continue
-        found = {key: summary.keys[key] for key in summary.keys.keys() & kinds}
-        many = {key: each for key, each in found.items() if each.count > 2}
-        told = {
-            place[0] for key, each in found.items() if key not in many for place in (each.first, each.last)
-        }
-        yield from ((source.file, number) for number in told)
-        if not many:
-            continue
-        first, last = min(each.first for each in many.values()), max(each.last for each in many.values())
+        first, last = min(each.first for each in found), max(each.last for each in found)
         try:
             sought = is_seekable(root, source)
             size = last[1] - first[1] if sought else summary.bytes
@@ -256,9 +295,7 @@ def lines_of_kinds(
                     break
                 if piece.offset + len(piece.data) + piece.elided <= first[1]:
                     continue
-                lines = lines_of(piece.data, in_bulk=in_bulk)
-                codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in many}
-                yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
+                yield source, piece, lines_of(piece.data, in_bulk=in_bulk)
         except StreamFault:
             continue
 
