@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from logtriage.localize.exits import Exit
 from logtriage.localize.processes import OF_COMMUNICATOR
+from logtriage.localize.rosters import COUNTED_PROCESS
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Source
 from logtriage.regex import regex
@@ -15,15 +16,33 @@ from logtriage.regex import regex
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    return _keyed(scene) | _communicating(scene) | _reported(scene.sources, exits) | _said(scene)
+    told = _counted(scene) | _keyed(scene) | _communicating(scene)
+    return told | _reported(scene.sources, exits) | _said(scene)
 
 
-def _communicating(scene: Scene) -> dict[str, int]:
-    """Ranks of files whose names tell nothing: the one rank of the largest group that NCCL tells in each."""
-    told: dict[str, set[tuple[int, int]]] = {}
+def _counted(scene: Scene) -> dict[str, int]:
+    """Ranks of files that nothing else tells, in each of which one process says which of how many it is."""
+    told: dict[str, tuple[int, int]] = {}
     for reading in scene.readings:
         source = reading.source
         if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
+            continue
+        lines = [line for line in reading.lines if "rocess" in line.text[:400]]
+        said = [found for line in lines if (found := COUNTED_PROCESS.search(line.text[:400])) is not None]
+        if len(own := {(int(found["rank"]), int(found["size"])) for found in said}) == 1:
+            told[source.file] = own.pop()
+    ranks, sizes = {rank for rank, _ in told.values()}, {size for _, size in told.values()}
+    if len(ranks) < len(told) or len(sizes) != 1 or len(told) < 2 or max(ranks) >= max(sizes):
+        return {}
+    return {file: rank for file, (rank, _) in told.items()}
+
+
+def _communicating(scene: Scene) -> dict[str, int]:
+    """Ranks of files whose names tell none or a local one: the one rank of the largest group that NCCL tells in each."""
+    told: dict[str, set[tuple[int, int]]] = {}
+    for reading in scene.readings:
+        source = reading.source
+        if source.role not in JOB_ROLES or source.rank is not None:
             continue
         told[source.file] = {
             (int(found[2]), int(found[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -179,7 +180,7 @@ def _came_back(final: Sequence[Candidate], cascade: Cascade, topology: Topology)
     by_all = len(root.ranks) * 2 > topology.size > 1  # raised alike on most ranks: of what they share
     if not of_checkpoint and not by_all:
         return []
-    return [
+    back = [
         each
         for each in final
         if each.recovered
@@ -187,6 +188,12 @@ def _came_back(final: Sequence[Candidate], cascade: Cascade, topology: Topology)
         and each.strength is not Strength.HINT
         and each.failure_type.startswith(_STORES)
     ]
+    # What many met and lived with is not the one part that was lost, where somebody alone lost one.
+    writers: dict[str, set[str]] = defaultdict(set)
+    for each in back:
+        writers[each.failure_type].add(each.line.file)
+    lone = [each for each in back if len(writers[each.failure_type]) == 1]
+    return lone or back
 
 
 def _since_restart(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
