@@ -9,8 +9,10 @@ from itertools import pairwise
 
 from logtriage.intake.names import OTHER_WORD
 from logtriage.localize.exits import Exit
+from logtriage.localize.host_tables import TABLE_LINES, tabled_addresses
 from logtriage.localize.pods import Pods
 from logtriage.localize.processes import OF_NCCL
+from logtriage.localize.prompts import prompted_hosts
 from logtriage.localize.rosters import HOST_WORD, introductions, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
@@ -86,6 +88,9 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             named.setdefault(host, name)
         elif _ADDRESS.match(name) and name not in of_files:
             named.setdefault(name, host)  # other files know the machine by its name
+    for address, name in tabled_addresses(scene).items():
+        if name not in named and address not in named.values():
+            named.setdefault(address, name)
     return {host: name for host, name in named.items() if name not in named}
 
 
@@ -272,7 +277,9 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
     if lone := _lone_machines(scene):
         return lone
     labels = _by_labels(scene)
-    return labels if _are_of_one_row(labels) else _named_in_nccl(scene) or _by_blocks(scene)
+    if _are_of_one_row(labels):
+        return labels
+    return _named_in_nccl(scene) or prompted_hosts(scene) or _by_blocks(scene)
 
 
 def _lone_machines(scene: Scene) -> dict[str, str]:
@@ -325,6 +332,7 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
     for reading in scene.readings:
         source = reading.source
         stem = source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        stem = _OF_A_LAUNCHER.sub("", stem)
         if source.host is not None or source.rank is not None or source.role is not SourceRole.MERGED:
             continue
         if not _HOST_WORD.match(stem) or not re.search(r"\d$", stem) or _COUNTED.match(stem):
@@ -343,7 +351,7 @@ def _by_blocks(scene: Scene) -> dict[str, str]:
         blocks = sorted(row.values())
         apart = all(last < first for (_, last), (first, _) in pairwise(blocks))
         if len(row) > 1 and apart and not OTHER_WORD.search(base.rstrip("-_.")):
-            found |= {file: file.rsplit("/", 1)[-1].rsplit(".", 1)[0] for file in row}
+            found |= {file: _OF_A_LAUNCHER.sub("", file.rsplit("/", 1)[-1].rsplit(".", 1)[0]) for file in row}
     return found
 
 
@@ -351,35 +359,11 @@ LEAST_ROW = 3  # files
 
 _EC2 = regex(r"ip-(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?:\.[\w.-]{1,200})?$")
 
+# What wrote a file, before the host that it is called after: torchrun_cn-3.log.
+_OF_A_LAUNCHER = regex(
+    r"(?i)^(?:torchrun|deepspeed|accelerate|mpirun|srun|launch(?:er)?|agent|elastic)[-_.](?=\D)"
+)
 # Slurm's `log-%x_%j_%n.out` names the job and counts its nodes.
 _OF_A_JOB = regex(r"(?i)(?:^|[-_.])(?:logs?|out|err|std(?:out|err)|slurm|job|\d{4,12})[-_.]")
 _ADDRESS = regex(r"(?:\d{1,3}\.){3}\d{1,3}$")
 _HOST_WORD = regex(r"(?=[\w.-]*[A-Za-z])[\w-][\w.-]{1,100}$")
-_WORKER = regex(r"(?i)(?:worker|rank|task|process|proc|trainer)[-_]?(\d{1,6})$")
-TABLE_LINES = 4_096
-
-
-def tabled_hosts(scene: Scene, ranks: set[int]) -> dict[int, str]:
-    """Hosts of the given ranks as a list of hosts tells, of rows like `worker-3 gpu-12 10.0.0.7`."""
-    found: dict[int, str] = {}
-    for reading in scene.readings:
-        rows: list[list[str]] = []
-        for line in reading.lines[:TABLE_LINES]:
-            if (row := line.text.split()) and not _is_row(row):
-                rows.clear()
-                break
-            rows += [row] if row else []
-        if len(rows) < 2:
-            continue
-        for row in rows:
-            number = next((int(match[1]) for cell in row if (match := _WORKER.match(cell))), None)
-            names = [cell for cell in row if not _ADDRESS.match(cell) and not _WORKER.match(cell)]
-            if number in ranks and number is not None and names:
-                found.setdefault(number, names[0])
-    return found
-
-
-def _is_row(cells: list[str]) -> bool:
-    if not 2 <= len(cells) <= 4 or sum(_ADDRESS.match(cell) is not None for cell in cells) != 1:
-        return False
-    return all(_ADDRESS.match(cell) or _HOST_WORD.match(cell) for cell in cells)

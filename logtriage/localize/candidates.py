@@ -81,7 +81,7 @@ def gather_candidates(
         if raised_by[sign.line.file].get(sign.line.number, task) != task:
             host = topology.host_of_rank.get(rank) if rank is not None else None  # not where it is repeated
         if by is not None and by.host is not None:
-            host = topology.host_of_address.get(by.host, by.host)
+            host = topology.host_of_address.get(by.host, topology.host_named.get(by.host, by.host))
         if host is None and service and task is not None:
             host = topology.host_of_rank.get(task)
         if rank is None and not str(sign.rule.failure_type).startswith("collective."):
@@ -107,7 +107,7 @@ def gather_candidates(
         if rank is None and sign.rule.failure_type == "cuda.out_of_memory":
             rank = _rank_of_device(sign.hit.capture("gpu"), host, topology)
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
-            rank = topology.rank_of_pod.get(pod)
+            rank = topology.rank_of_pod.get(pod, topology.rank_alone.get(pod))
         if rank is None and host is not None and sign.source.role in JOB_ROLES:
             rank = topology.rank_alone.get(host)
         if sign.rule.failure_type == "host.node_lost" and not own_words:

@@ -70,6 +70,11 @@ _INTRODUCED = (
         r"(?P<host>[a-z]\w{0,30}(?:-\w{1,30}){0,4}-[a-z]{0,8}\d{1,5})[ ,|]{1,3}"
         r"[a-z_]{2,40}[ =:]{1,8}[\d.]{1,12}\b"
     ),
+    # `process 3/4 on cn-3`, as JAX counts processes
+    regex(
+        r"\b(?i:process|proc|task)(?:[-_ ](?i:index|id))?[ =:#]{1,2}(?P<rank>\d{1,6}) ?(?:/|of) ?\d{1,6}"
+        rf",? (?:running )?{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"
+    ),
     # `rank 17 (cn-3): …`
     regex(rf"\b{_RANK} \((?P<host>{HOST_WORD})\)"),
     # `host=cn-3 rank=17`
@@ -147,6 +152,8 @@ _MAP_ENTRY = regex(r"'([\w.-]{1,100})': \[([\d, ]+)\]")
 # Open MPI's `--display map`: a node, and below it the processes that run there.
 _MAP_NODE = regex(r"^\s*Data for node: (?:Name: )?(?P<host>[\w.-]{1,100})\s")
 _MAP_RANK = regex(r"^\s*Process (?:OMPI )?jobid: \S{1,40} App: \d{1,3} Process rank: (?P<rank>\d{1,6})\b")
+# A row of a file of ranks that mpirun was given: `rank 5=cn-3 slot=1`.
+_RANKFILE = regex(rf"^\s*rank\s+(?P<rank>\d{{1,6}})\s*=\s*(?P<host>{HOST_WORD})\s+slots?\s*=")
 # Intel MPI's start-up: `[0] MPI startup(): 5   24421   cn-3   {0,1,2}` below the names of the columns.
 _PINNED = regex(
     r"^\[\d{1,6}\] MPI startup\(\): (?P<rank>\d{1,6}) {1,12}\d{1,9} {1,12}(?P<host>[A-Za-z][\w.-]{1,100}) "
@@ -162,7 +169,9 @@ def _job_maps(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
             host = node["host"]
         elif host is not None and "Process rank: " in text and (process := _MAP_RANK.match(text)) is not None:
             yield int(process["rank"]), host
-        elif "MPI startup(): " in text and (row := _PINNED.match(text)) is not None:
+        elif ("slot" in text and (row := _RANKFILE.match(text)) is not None) or (
+            "MPI startup(): " in text and (row := _PINNED.match(text)) is not None
+        ):
             yield int(row["rank"]), row["host"]
 
 
@@ -182,6 +191,20 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
 
 # `rank 3 of 16 is up`, behind the label of the host that says so.
 _COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
+
+
+# `process 3 of 4`, `process_index=3/4`, as JAX counts the processes of a job, one on each machine.
+COUNTED_PROCESS = regex(
+    r"\b[Pp]rocess(?:[-_ ](?:index|id))?[ =:#]{1,2}(?P<rank>\d{1,6}) ?(?:/|of) ?(?P<size>\d{1,6})\b"
+)
+
+
+def _counted_processes(told: Mapping[str, set[tuple[int, int]]]) -> Iterator[tuple[int, str]]:
+    """Ranks of hosts each of which says but one number, another each, of one count."""
+    numbers = [number for own in told.values() for number in own]
+    sizes, ranks = {size for _, size in numbers}, {rank for rank, _ in numbers}
+    if len(ranks) == len(numbers) == len(told) > 1 and len(sizes) == 1 and max(ranks) < max(sizes):
+        yield from ((next(iter(own))[0], host) for host, own in told.items())
 
 
 # DeepSpeed's launcher, one a node: `nnodes=3, num_local_procs=4, node_rank=2`.
@@ -229,6 +252,7 @@ def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iter
     silent = set() if silent is None else silent
     in_table = False
     own_ranges: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    counted: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for line in lines:
         message = _with_own_rank(line)
         if in_table and (row := _RANK_AND_HOST.match(message)) is not None:
@@ -252,6 +276,8 @@ def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iter
             if first < last < first + MOST_RANKS:
                 own_ranges[by_host].add((first, last))
             continue
+        if by_host and "rocess" in message and (own := COUNTED_PROCESS.search(message)) is not None:
+            counted[by_host].add((int(own["rank"]), int(own["size"])))
         if (shape := without_digits(message)) in silent:
             continue
         found = list(_introduced(message))
@@ -259,6 +285,7 @@ def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iter
         if not found:
             silent.add(shape)
     yield from _own_ranges(own_ranges)
+    yield from _counted_processes(counted)
 
 
 # Behind the rank and the host that a line introduces, the process: `rank 17 on cn-3, pid 90`.

@@ -7,11 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names, tabled_hosts
+from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names
 from logtriage.localize.containers import Containers, placed_containers
 from logtriage.localize.exits import Exit
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
+from logtriage.localize.host_tables import tabled_hosts
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL, communicating_processes, gpu_ranks, node_processes

@@ -1,0 +1,29 @@
+"""Hosts of files that begin as a terminal did: `me@cn-3:~$ python train.py | tee train.log`."""
+
+from __future__ import annotations
+
+from logtriage.localize.rosters import HOST_WORD, is_host
+from logtriage.localize.scene import Scene
+from logtriage.model import JOB_ROLES
+from logtriage.regex import regex
+
+_PROMPT = regex(
+    rf"^(?:\([\w.-]{{1,40}}\) ?)?\[?[a-z_][\w.-]{{0,30}}@({HOST_WORD})(?:[: ][^\]#$%]{{0,80}})?\]?[#$%] "
+)
+
+
+def prompted_hosts(scene: Scene) -> dict[str, str]:
+    """Hosts by file, where the prompts in each of several files name one host, another in each.
+
+    Of one file alone the prompt may be that of the machine from which its job was launched.
+    """
+    found: dict[str, str] = {}
+    for reading in scene.readings:
+        if reading.source.host is not None or reading.source.role not in JOB_ROLES:
+            continue
+        texts = (line.text[:200] for line in reading.lines if "@" in line.text[:75])
+        prompts = (prompt for text in texts if (prompt := _PROMPT.match(text)) is not None)
+        hosts = {prompt[1] for prompt in prompts if is_host(prompt[1])}
+        if len(hosts) == 1:
+            found[reading.source.file] = hosts.pop()
+    return found if len(set(found.values())) == len(found) > 1 else {}
