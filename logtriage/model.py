@@ -6,7 +6,7 @@ Everything here is frozen and knows nothing but itself. Times are seconds since 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -56,6 +56,12 @@ class Source:
     stream: str | None = None  # stdout | stderr
     family: str = ""
     part: int = 0
+    is_newest_first: bool = False  # its newest lines stand on top, but its stream begins with the oldest
+
+    @property
+    def as_stored(self) -> Source:
+        """The same, with its lines in the order in which they stand in the file."""
+        return replace(self, is_newest_first=False) if self.is_newest_first else self
 
 
 class ArtefactKind(StrEnum):

@@ -19,6 +19,7 @@ from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
+from logtriage.intake.streams import turned_places
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.habits import Kinds
@@ -30,6 +31,7 @@ from logtriage.mining.joined import Report, Survey
 from logtriage.mining.survey import Elsewhere, survey
 from logtriage.model import Unreadable
 from logtriage.report.document import Verdict
+from logtriage.report.stored_places import with_stored_places
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault
@@ -108,7 +110,9 @@ def triage(
     )
     verdict = verdict if consulted is None else consulted.told_in(verdict)
     verdict = verdict if routine is None else _with_routine(verdict, routine, seen.mined)
-    return _with_unfit(verdict, [each for each in seen.earlier if not each.is_healthy])
+    verdict = _with_unfit(verdict, [each for each in seen.earlier if not each.is_healthy])
+    turned = turned_places(seen.inventory.root, seen.inventory.sources)
+    return with_stored_places(verdict, turned) if turned else verdict
 
 
 @dataclass(frozen=True, slots=True)

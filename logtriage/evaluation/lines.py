@@ -80,7 +80,7 @@ class JobLines:
         if source is None:
             return
         try:
-            for piece in pieces(self._inventory.root, source):
+            for piece in pieces(self._inventory.root, source.as_stored):
                 yield from enumerate(piece.data.split(b"\n"), piece.first_line)
         except StreamFault:
             return

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from logtriage.forks import shared_out
@@ -33,9 +33,10 @@ from logtriage.intake.compression import (
 )
 from logtriage.intake.dumps import artefact_kind
 from logtriage.intake.identity import Identity, identify_all
+from logtriage.intake.newest_first import MOST_BYTES, stands_newest_first
 from logtriage.intake.places import NothingReadable, candidates, local_paths, why
 from logtriage.intake.roles import content_role
-from logtriage.model import Artefact, ArtefactKind, Source, SourceRole, Unreadable
+from logtriage.model import JOB_ROLES, Artefact, ArtefactKind, Source, SourceRole, Unreadable
 
 __all__ = ["Inventory", "NothingReadable", "discover"]
 
@@ -45,6 +46,8 @@ _THREADS = 4
 # The product's own documents, which people leave beside the logs: `--json` and `--html`.
 _OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" content="logtriage">')
 _BATCH = 16
+# Whose lines may stand newest first: what jobs and kernels write; None are jobs' own, until names tell more.
+_TURNED_ROLES = (None, *JOB_ROLES, SourceRole.KERNEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class _Found:
     size: int
     role: SourceRole | None
     artefact: ArtefactKind | None = None
+    is_newest_first: bool | None = False  # None where it alone does not tell
 
 
 @dataclass(slots=True)
@@ -110,6 +114,11 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
             found.add(one)
     if not found.texts and not found.dumps:
         raise NothingReadable(_complaint(asked, found))
+    if any(text.is_newest_first for text in found.texts):
+        found.texts = [
+            replace(text, is_newest_first=True) if text.is_newest_first is None else text
+            for text in found.texts
+        ]
     identities = identify_all(text.file for text in found.texts)
     sources = sorted((_source(text, identities[text.file]) for text in found.texts), key=_order)
     unreadable = sorted(set(found.unreadable), key=lambda one: (one.file, one.reason))
@@ -134,6 +143,7 @@ def _source(text: _Found, known: Identity) -> Source:
         stream=known.stream,
         family=known.family,
         part=known.part,
+        is_newest_first=text.is_newest_first is True,
     )
 
 
@@ -267,7 +277,8 @@ def _judge(
             role = None  # a log may begin with pages of settings
         if artefact is ArtefactKind.FLIGHT_RECORDER:
             role = SourceRole.ENVIRONMENT  # its own reader knows what it says
-        found.texts.append(_Found(file, size, role, artefact))
+        turned = stands_newest_first(head, tail) if role in _TURNED_ROLES and size <= MOST_BYTES else False
+        found.texts.append(_Found(file, size, role, artefact, turned))
     elif _named_as_log(file):
         found.unreadable.append(Unreadable(file, "not text"))
     else:

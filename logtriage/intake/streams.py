@@ -6,6 +6,8 @@ into UTF-8 first: its line numbers are those of the file, its offsets those of t
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from logtriage.intake.compression import (
     wide_encoding,
 )
 from logtriage.intake.cuts import Block, Told, cut, plain_blocks
+from logtriage.intake.newest_first import oldest_first, oldest_first_order
 from logtriage.model import Source
 
 __all__ = [
@@ -34,7 +37,9 @@ __all__ = [
     "pieces",
     "read_ranges",
     "stored_chunks",
+    "stored_places",
     "stream",
+    "turned_places",
 ]
 
 _NUMPY_PAYS = 256 << 10
@@ -77,7 +82,28 @@ def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[byt
 
     Raises StreamFault after what was readable if the file is missing, cut or broken.
     """
-    return narrowed(decompressed(_counted(stored_chunks(root, source.file), told)))
+    chunks = narrowed(decompressed(_counted(stored_chunks(root, source.file), told)))
+    return oldest_first(chunks) if source.is_newest_first else chunks
+
+
+def stored_places(root: Path, source: Source) -> list[tuple[int, int]]:
+    """For each line of a stream the number, from 1, and the offset of the same line as the file holds it.
+
+    For sources whose newest lines stand on top. Raises StreamFault as `stream` does.
+    """
+    data = b"".join(stream(root, source.as_stored))
+    offsets = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
+    return [(place + 1, offsets[place]) for place in oldest_first_order(data)]
+
+
+def turned_places(root: Path, sources: Sequence[Source]) -> dict[str, list[tuple[int, int]]]:
+    """`stored_places` by file, of those sources whose newest lines stand on top, and that can be read."""
+    found = {}
+    for source in sources:
+        if source.is_newest_first:
+            with contextlib.suppress(StreamFault):
+                found[source.file] = stored_places(root, source)
+    return found
 
 
 def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> Iterator[Block]:
@@ -88,7 +114,7 @@ def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> I
     size = max(1, size)
     place = _place(root, source.file)
     rest: int | None = 0
-    if isinstance(place, Path):
+    if isinstance(place, Path) and not source.is_newest_first:
         rest = yield from _plain_blocks(place, 0, None, size, told)
     if rest is not None:
         yield from cut(_counted(_chunks(place, rest), told) if rest else stream(root, source, told), size)
@@ -130,11 +156,12 @@ def pieces(root: Path, source: Source, *, size: int = 16 << 20) -> Iterator[Piec
 
 
 def is_seekable(root: Path, source: Source) -> bool:
-    """Whether a source can be read from any of its bytes on: neither compressed nor of wide characters.
+    """Whether a source can be read from any of its bytes on: neither compressed nor of wide characters, and
+    in the order in which it is stored.
 
     Raises StreamFault if it cannot be opened.
     """
-    return _is_seekable(_place(root, source.file))
+    return not source.is_newest_first and _is_seekable(_place(root, source.file))
 
 
 def _is_seekable(place: Path | tuple[Archive, Member]) -> bool:
@@ -191,7 +218,7 @@ def read_ranges(
     if not order:
         return parts
     place = _place(root, source.file)
-    if _is_seekable(place):
+    if not source.is_newest_first and _is_seekable(place):
         for which in order:
             start, end = ranges[which]
             size = max(0, end - max(0, start))
@@ -201,7 +228,7 @@ def read_ranges(
     last = max(end for _, end in ranges)
     first = position = 0
     try:
-        for chunk in narrowed(decompressed(_chunks(place, 0))):
+        for chunk in stream(root, source):
             behind = position + len(chunk)
             while first < len(order) and ranges[order[first]][1] <= position:
                 first += 1

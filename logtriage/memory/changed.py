@@ -67,7 +67,7 @@ def _reads_alike(cited: CitedLine, inventory: Inventory) -> bool:
     if source is None:
         return False
     try:
-        for piece in pieces(inventory.root, source):
+        for piece in pieces(inventory.root, source.as_stored):
             inside = cited.line - piece.first_line
             if 0 <= inside <= piece.data.count(b"\n"):
                 text = plain(piece.data.split(b"\n", inside + 1)[inside])

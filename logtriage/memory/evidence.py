@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
-from logtriage.intake.streams import StreamFault, pieces
+from logtriage.intake.streams import StreamFault, pieces, stored_places
 from logtriage.memory.beside import states_beside
 from logtriage.memory.ledger import Cited
 from logtriage.memory.sightings import level_of
@@ -68,11 +68,16 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
     inventory = discover(list(paths))
     source = _source(inventory, name)
     line = int(number)
-    extent, offset = _extent(inventory.root, source, line)
+    stored = [at for at, _ in stored_places(inventory.root, source)] if source.is_newest_first else []
+    read_as = stored.index(line) + 1 if line in stored else line
+    extent, offset = _extent(inventory.root, source, read_as)
     if offset is None:
         raise EvidenceFault(f"{source.file} has no line {line}; it ends at {extent.lines}")
-    extent = Extent(extent.bytes, extent.lines, ((line, offset),))
+    extent = Extent(extent.bytes, extent.lines, ((read_as, offset),))
     (reading,) = read_closely(inventory.root, [source], [extent])
+    if stored:
+        lines = (replace(each, number=stored[each.number - 1]) for each in reading.lines)
+        reading = replace(reading, lines=tuple(lines))
     for record in records(reading.lines):
         for each in record.lines:
             if each.number == line:

@@ -44,7 +44,7 @@ def sightings(matcher: Matcher, inventory: Inventory) -> Iterator[Sighting]:
     """All hits in the logs of a job, line by line, in order of files."""
     for source in inventory.sources:
         try:
-            for piece in pieces(inventory.root, source):
+            for piece in pieces(inventory.root, source.as_stored):
                 for number, raw in enumerate(piece.data.split(b"\n"), piece.first_line):
                     for hit in line_hits(matcher, raw, source.role):
                         yield Sighting(source.file, number, plain(raw), hit.captures)
