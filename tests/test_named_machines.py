@@ -1,0 +1,122 @@
+"""Ranks and machines that a job tells by counting its processes, in lists beside it and in its files' names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, behind, clock, judged, steps, traceback
+
+IMPORT = traceback("ModuleNotFoundError: No module named 'einops'")
+KILLED = "State: Terminated\n      Reason: OOMKilled\n      Exit Code: 137\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+def place(folder: Path, files: dict[str, str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    culprits = judged(folder, files).verdict.culprits
+    return culprits.ranks, culprits.hosts
+
+
+@pytest.mark.parametrize("words", ["process {} of 4", "process_index={}/4, 16 devices", "Process id: {}/4"])
+def test_files_whose_names_count_from_one_say_which_process_wrote_them(tmp_path: Path, words: str) -> None:
+    files = {
+        f"vm-{number + 1}.INFO": f"I0131 08:00:00.100 77 run.py:8] {words.format(number)}\n{steps(9)}"
+        + (IMPORT if number == 2 else "")
+        for number in range(4)
+    }
+    assert place(tmp_path, files)[0] == (2,)
+
+
+@pytest.mark.parametrize("number", ["{0}", "0"])  # the second: all say the same
+def test_workers_that_count_themselves_on_each_machine_are_no_ranks(tmp_path: Path, number: str) -> None:
+    files = {
+        f"vm-{host + 1}.INFO": "".join(
+            f"I0131 08:00:00.100 77 load.py:8] decoder process {number.format(worker)} of 4 is up\n"
+            for worker in range(4)
+        )
+        + steps(9)
+        + (IMPORT if host == 2 else "")
+        for host in range(4)
+    }
+    assert place(tmp_path, files)[0] in ((), (3,))
+
+
+@pytest.mark.parametrize("words", ["initialized! process {} of 3", "process {}/3 on slice, 4 chips"])
+def test_a_pod_that_ran_out_of_memory_had_said_which_process_it_is(tmp_path: Path, words: str) -> None:
+    log = "".join(
+        f"[pod/lm-0-{number}-{end}/tpu] I0131 08:00:0{number}.1 1 run.py:2] {words.format(number)}\n"
+        for number, end in enumerate(("x8k2p", "b7m4q", "c2v9d"))
+    ) + behind("[pod/lm-0-0-x8k2p/tpu] ", steps(30))
+    described = f"Name:  lm-0-1-b7m4q\nNamespace: ml\nNode:  tpu-vm-7/10.0.0.4\n    {KILLED}"
+    files = {"logs.txt": log, "describe_lm-0-1.txt": described}
+    assert place(tmp_path, files)[0] == (1,)
+
+
+@pytest.mark.parametrize(
+    ("row", "hosts"),
+    [("rank {rank}={host} slot={slot}", ("gn-b2",)), ("rank  {rank} = {host} slots=0:{slot}", ("gn-b2",)),
+     ("rank {rank}=+n{node} slot={slot}", ())],
+)  # fmt: skip
+def test_a_file_of_ranks_that_mpirun_was_given(tmp_path: Path, row: str, hosts: tuple[str, ...]) -> None:
+    rows = "".join(
+        row.format(rank=rank, host=f"gn-b{1 + rank // 4}", node=rank // 4, slot=rank % 4) + "\n"
+        for rank in range(8)
+    )
+    log = behind("[1,0]<stdout>:", steps(20)) + behind("[1,6]<stderr>:", IMPORT)
+    assert place(tmp_path, {"ranks.txt": rows, "job.log": log}) == ((6,), hosts)
+
+
+NAMES = [f"hx-{number:02d}" for number in range(4)]
+TABLE = "".join(f"{name}   10.9.3.{4 + at}   {8 * at}-{8 * at + 7}\n" for at, name in enumerate(NAMES))
+
+
+@pytest.mark.parametrize("table", [f"node   ip   ranks\n{TABLE}", TABLE.replace("   ", ", ")])
+def test_a_list_tells_whose_address_ray_names(tmp_path: Path, table: str) -> None:
+    log = "".join(
+        behind(f"(Trainer pid={70 + at}, ip=10.9.3.{4 + at}) ", f"{clock(n)} batch {n} loaded\n")
+        for n in range(9)
+        for at in range(4)
+    )
+    log += (
+        "ray.exceptions.RayTaskError(ValueError): ray::Trainer.fit() (pid=72, ip=10.9.3.6, actor_id=0a)\n"
+        '  File "/w/actor.py", line 8, in fit\n    check(loss)\n'
+        "ValueError: Rank 19, node {}, device 3, iteration 15: Unexpected result nan (message='found NaN in "
+        "local forward loss calculation')\n"
+    )
+    assert place(tmp_path, {"nodes.txt": table, "driver.log": log.format("hx-02")}) == ((19,), ("hx-02",))
+
+
+@pytest.mark.parametrize("prompt", ["me@{host}:~/run$ ", "(lm) [me@{host} run]$ "])
+def test_the_prompts_above_what_they_ran_name_the_hosts(tmp_path: Path, prompt: str) -> None:
+    files = {
+        f"p{number}.log": prompt.format(host=f"slice-w-{number}")
+        + f"python train.py | tee p{number}.log\n"
+        + f"I0131 08:00:00.100 77 run.py:8] process {number} of 3\n{steps(9)}"
+        + (IMPORT if number == 1 else "")
+        for number in range(3)
+    }
+    assert place(tmp_path, files) == ((1,), ("slice-w-1",))
+    alone = {"p.log": prompt.format(host="login-3") + f"srun python train.py\n{steps(9)}{IMPORT}"}
+    assert place(tmp_path / "alone", alone)[1] == ()
+
+
+@pytest.mark.parametrize("launcher", ["torchrun_", "deepspeed-", "launcher."])
+def test_files_that_are_called_after_a_launcher_and_its_host(tmp_path: Path, launcher: str) -> None:
+    def node(name: str, first: int) -> str:
+        return "".join(
+            f"[rank{rank}]: {clock(2 * n)} INFO batch {n} done\n"
+            for n in range(9)
+            for rank in (first, first + 1)
+        )
+
+    files = {
+        f"{launcher}fog-a1.log": node("fog-a1", 0),
+        f"{launcher}fog-a2.log": node("fog-a2", 2) + behind("[rank3]: ", IMPORT),
+    }
+    assert place(tmp_path, files) == ((3,), ("fog-a2",))
