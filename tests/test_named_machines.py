@@ -1,4 +1,4 @@
-"""Ranks and machines that a job tells by counting its processes, in lists beside it and in its files' names."""
+"""Ranks and machines that a job tells by counting its processes, and those that lists and files name."""
 
 from __future__ import annotations
 
@@ -108,15 +108,14 @@ def test_the_prompts_above_what_they_ran_name_the_hosts(tmp_path: Path, prompt: 
 
 @pytest.mark.parametrize("launcher", ["torchrun_", "deepspeed-", "launcher."])
 def test_files_that_are_called_after_a_launcher_and_its_host(tmp_path: Path, launcher: str) -> None:
-    def node(name: str, first: int) -> str:
+    def node(first: int) -> str:
+        ranks = (first, first + 1)
         return "".join(
-            f"[rank{rank}]: {clock(2 * n)} INFO batch {n} done\n"
-            for n in range(9)
-            for rank in (first, first + 1)
+            f"[rank{rank}]: {clock(2 * n)} INFO batch {n} done\n" for n in range(9) for rank in ranks
         )
 
     files = {
-        f"{launcher}fog-a1.log": node("fog-a1", 0),
-        f"{launcher}fog-a2.log": node("fog-a2", 2) + behind("[rank3]: ", IMPORT),
+        f"{launcher}fog-a1.log": node(0),
+        f"{launcher}fog-a2.log": node(2) + behind("[rank3]: ", IMPORT),
     }
     assert place(tmp_path, files) == ((3,), ("fog-a2",))
