@@ -588,9 +588,7 @@ def detector(epochs: int, of: int | None, *, evaluated: int = 500, cut: int = 0)
         (detector(8, 8) + traceback("KeyError: 'iou'"), "code.key"),
     ],
 )
-def test_the_last_epoch_was_trained_saved_and_evaluated(
-    tmp_path: Path, text: str, failure_type: str
-) -> None:
+def test_the_last_epoch_was_trained_saved_and_evaluated(tmp_path: Path, text: str, failure_type: str) -> None:
     assert kind(tmp_path, train__log=text) == failure_type
 
 
