@@ -416,9 +416,11 @@ CASES = {
             "internal operation failed\n"
             "(Trainer pid=61, ip=10.1.2.0) [rank1]:[W131 08:01:01.000000001 socket.cpp:9] [c10d] closing\n"
             "(Trainer pid=62, ip=10.1.2.1) [rank2]:[W131 08:01:02.000000001 TCPStore.cpp:125] [c10d] recv"
-            "Value failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by peer\n"
+            "Value failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by "
+            "peer\n"
             "(Trainer pid=63, ip=10.1.2.1) [rank3]:[W131 08:01:02.000000001 TCPStore.cpp:125] [c10d] recv"
-            "Value failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by peer\n"
+            "Value failed on SocketImpl(fd=8, addr=[10.1.2.1]:5, remote=[10.1.2.0]:3): Connection reset by "
+            "peer\n"
         },
         "cuda.library",
         (1,),
