@@ -32,6 +32,8 @@ _COMPLAINS = regex(
     r"|could not|unable|refus\w*|denied|lost|stopp\w*|kill\w*|unexpected|violat\w*|broken|overflow|stuck|dead"
     r"|expired|giving up|timed? ?out|unreachable|missing|exhausted|inconsistent|not found)\b"
 )
+STEPS_BEFORE = 2
+_OF_RANKS = (SourceRole.WORKER, SourceRole.MERGED)
 _LOUD = (Level.WARNING, Level.ERROR, Level.CRITICAL)
 _RUNS = "earlier runs"
 _PART = "the healthy part of this run"
@@ -63,6 +65,9 @@ def novelty(
         return Novelty()  # what begins in the middle of a run need not be bad
     windows = _windows(findings, decision, sources, summaries, everywhere=usual is not None)
     kinds = late_kinds(sources, summaries, windows, usual or ())
+    if decision.failure_type != "hang.silent":  # what all did at once just before is part of it
+        wide = _windows(findings, decision, sources, summaries, everywhere=False, earlier=STEPS_BEFORE)
+        kinds |= _of_most_files(late_kinds(sources, summaries, wide, usual or ()), sources, summaries)
     if len(decision.culprits.hosts) == 1 and decision.failure_type.startswith(OF_A_MACHINE):
         host = decision.culprits.hosts[0]
         readings, topology = findings.scene.readings, findings.topology
@@ -72,6 +77,14 @@ def novelty(
     return Novelty(frozenset(lines_of_kinds(root, sources, summaries, kinds)), baseline)
 
 
+def _of_most_files(
+    kinds: frozenset[Key], sources: Sequence[Source], summaries: Sequence[Summary]
+) -> frozenset[Key]:
+    """Those that more than half of the job's own files have."""
+    files = [each for source, each in zip(sources, summaries, strict=True) if source.role in _OF_RANKS]
+    return frozenset(key for key in kinds if sum(key in each.keys for each in files) * 2 > len(files))
+
+
 def _windows(
     findings: Findings,
     decision: Decision,
@@ -79,6 +92,7 @@ def _windows(
     summaries: Sequence[Summary],
     *,
     everywhere: bool,
+    earlier: int = 0,
 ) -> dict[str, list[tuple[int, int]]]:
     if everywhere and decision.failure_type in ("unknown", "none.running"):
         return {source.file: [(1, 1 << 62)] for source in sources}
@@ -88,7 +102,7 @@ def _windows(
     writers = {source.file for source in sources if source.rank in decision.culprits.ranks} | {line.file}
     progress = findings.progress.with_one_count()
     kept = {source.file: summary for source, summary in zip(sources, summaries, strict=True)}
-    windows = failing_windows(findings.scene.readings, kept, progress, began, writers)
+    windows = failing_windows(findings.scene.readings, kept, progress, began, writers, earlier)
     if decision.failure_type == "hang.silent":  # what others write on while the ranks are silent is no sign
         silent = _silent_files(findings) | {source.file for source in sources if source.rank is not None}
         windows = {file: spans for file, spans in windows.items() if file in silent}

@@ -38,7 +38,7 @@ def _counted(scene: Scene) -> dict[str, int]:
 
 
 def _communicating(scene: Scene) -> dict[str, int]:
-    """Ranks of files whose names tell none or a local one: the one rank of the largest group that NCCL tells in each."""
+    """Ranks of files that are not named after one: the one that NCCL tells in each, of the largest group."""
     told: dict[str, set[tuple[int, int]]] = {}
     for reading in scene.readings:
         source = reading.source

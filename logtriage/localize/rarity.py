@@ -77,10 +77,12 @@ def failing_windows(
     progress: Progress,
     began: float,
     writers: Collection[str],
+    earlier: int = 0,
 ) -> dict[str, list[Window]]:
     """Where the failure lies, by file: behind the last step of all, and of `writers` (files) around `began`.
 
-    Empty where too few steps were made before to know what is usual.
+    With `earlier` behind the step that came so many before the last. Empty where too few steps were made
+    before to know what is usual.
     """
     made = _made(readings, progress)
     before = [each for each in made if each[0] <= began]
@@ -88,7 +90,7 @@ def failing_windows(
         return {}
     since = _first_told(before)
     until = next((time for time, step in made if time > began and step > before[-1][1]), None)
-    ended = _first_told(made)
+    ended = _first_told([each for each in made if each[1] <= made[-1][1] - earlier] or made)
     windows: dict[str, list[Window]] = {}
     for reading in readings:
         spans = []
@@ -190,7 +192,7 @@ def lone_kinds(
     files: dict[str | None, list[tuple[Source, Summary]]] = {}
     for source, summary in zip(sources, summaries, strict=True):
         if source.role in (SourceRole.WORKER, SourceRole.MERGED):
-            whose = source.host or topology.host_of_file.get(source.file) or host_of_writers.get(source.file)
+            whose = topology.host_of_file.get(source.file) or source.host or host_of_writers.get(source.file)
             if whose is None and source.rank is not None:
                 whose = topology.host_of_rank.get(source.rank)
             files.setdefault(topology.machine(whose), []).append((source, summary))

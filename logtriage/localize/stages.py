@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
-from logtriage.localize.progress import Progress, StepPoint, usual_interval
+from logtriage.localize.progress import Progress, StepPoint, median, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import ClockOffset, Line, Raised
 from logtriage.regex import regex
@@ -135,18 +136,19 @@ def gather_course(scene: Scene, progress: Progress, offsets: dict[str, ClockOffs
         dated=dated,
         steps=steps,
         interval=interval,
-        saves_beside=_saves_beside(dated, ended, [when for when, _ in steps], interval),
+        saves_beside=_saves_beside(dated, ended, [(when, point.step) for when, point in steps], interval),
     )
 
 
 def _saves_beside(
-    dated: Sequence[Turn], ended: Sequence[float], stepped: Sequence[float], interval: float
+    dated: Sequence[Turn], ended: Sequence[float], steps: Sequence[tuple[float, int]], interval: float
 ) -> bool:
     """Whether steps were reported in the midst of most saves that were seen whole.
 
     A save begins with the first line that says so after the last one's end. The step that is saved may be
     reported within half of an interval after that; of a job that waits for its saves no other is.
     """
+    stepped = [when for when, _ in steps]
     begun = [turn.time for turn in dated if turn.stage is Stage.SAVING and turn.time is not None]
     last, found = -math.inf, []
     for end in ended:
@@ -155,7 +157,24 @@ def _saves_beside(
             middle = bisect.bisect_left(stepped, begun[at] + interval / 2)
             found.append(middle < len(stepped) and stepped[middle] < end)
         last = end
-    return interval > 0 and sum(found) * 2 > len(found)
+    if interval > 0 and sum(found) * 2 > len(found):
+        return True
+    # Of saves whose ends are not told: whether the next step came as soon as ever, and did so most times.
+    skips = [later[1] - earlier[1] for earlier, later in pairwise(steps) if later[1] > earlier[1]]
+    usual = median(skips) if skips else 0
+    pauses: list[float] = []
+    done = -math.inf
+    for begin in begun:
+        at = bisect.bisect_right(stepped, begin)
+        if begin > done and 0 < at < len(steps) and steps[at][1] - steps[at - 1][1] == usual:
+            pauses.append(stepped[at] - stepped[at - 1])
+            done = stepped[at] + interval / 2
+    soon = sum(pause <= AS_EVER * interval for pause in pauses)
+    return not found and len(pauses) >= LEAST_SAVES and soon * 4 > len(pauses) * 3
+
+
+LEAST_SAVES = 2
+AS_EVER = 1.3  # times the usual interval
 
 
 # Functions in whose frames an exception shows in which stage it was raised; the innermost that tells decides.
@@ -243,13 +262,13 @@ def moment(
     if introduction is not None and _IS_OVER.search(introduction.message[:600]):
         introduction = None
     for said in (line, introduction):
+        if said is introduction and failure_type.startswith(_OF_LOADING):
+            stage = Stage.LOADING
+            shown = next((each for each in (own, common) if each is not None and each.stage is stage), None)
+            return Moment(stage, shown.line if shown else None, "a checkpoint was read", iteration)
         for stage, words in _WORDS:
             if said is not None and words.search(said.message[:600]):
                 return Moment(stage, said, "by its own words", iteration)
-    if failure_type.startswith(_OF_LOADING):
-        stage = Stage.LOADING
-        shown = next((each for each in (own, common) if each is not None and each.stage is stage), None)
-        return Moment(stage, shown.line if shown else None, "a checkpoint was read", iteration)
     of_rank = rank is not None or raised is not None
     if failure_type == "host.disk_full" and iteration is not None and of_rank:
         return Moment(Stage.SAVING, None, "what a rank stores among its steps is a checkpoint", iteration)
