@@ -107,7 +107,9 @@ def gather_candidates(
         if rank is None and sign.rule.failure_type == "cuda.out_of_memory":
             rank = _rank_of_device(sign.hit.capture("gpu"), host, topology)
         if rank is None and (pod := pods.pod(sign.line) or host) is not None:
-            rank = topology.rank_of_pod.get(pod, topology.rank_alone.get(pod))
+            rank = topology.rank_of_pod.get(pod)
+        if rank is None and (pod := pods.pod(sign.line)) is not None:
+            rank = topology.rank_alone.get(pod)
         if rank is None and host is not None and sign.source.role in JOB_ROLES:
             rank = topology.rank_alone.get(host)
         if sign.rule.failure_type == "host.node_lost" and not own_words:
