@@ -653,3 +653,19 @@ def test_hosts_of_a_slice_waited_for_one_that_ended(
     verdict = judged(tmp_path, files).verdict
     assert verdict.failure_type == failure_type
     assert verdict.culprits.ranks == ((2,) if end else ())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the "
+        "version used to compile Pytorch binaries.  Pytorch binaries were compiled with Cuda 11.7.",
+        "RuntimeError: The detected CUDA version (11.3) mismatches the version that was used to compile "
+        "PyTorch (12.4). Please make sure to use the same CUDA versions.",
+    ],
+)
+def test_a_build_that_pip_prints_with_an_indent_tells_why_it_failed(tmp_path: Path, error: str) -> None:
+    build = "".join(f"  {line}\n" for line in traceback(error, "<module>", "/src/setup.py").splitlines())
+    text = f"Processing /src\n  torch.__version__  = 2.1\n{build}  error: subprocess-exited-with-error\n"
+    text += "error: metadata-generation-failed\nstart.sh: the extension is needed, giving up\n"
+    assert judged(tmp_path, {"out.log": text}).verdict.failure_type == "cuda.version_mismatch"

@@ -21,6 +21,7 @@ _MOST_LINES = 5000
 _MOST_CONTINUATION = 200
 
 HEADER = regex(r"Traceback \(most recent call last\)")
+_INDENTED = regex(r"( {1,12})Traceback \(most recent call last\)")
 _ORIGINAL = regex(r"\s*(?:Original Traceback|-- Process \d+ terminated with the following error|\"\"\"$)")
 _FRAME = regex(r"\s*(?:> ?)?File \"([^\"\n]{1,1000})\", line (\d{1,9})(?:, in ([^\n]{1,200}))?")
 BARE_FRAME = regex(r"\s+File \"[^\"\n]{1,1000}\", line \d{1,9}$")
@@ -106,6 +107,7 @@ class Traceback:
     _next: int | None = None  # where the next exception belongs, if not at the end
     _newest: int = 0
     _grouped: bool = False
+    _margin: str = ""  # blanks before each line of it, as pip prints what a build wrote
     _levelled: bool = False
     _blanks: int = 0
     _lines: int = 0
@@ -136,6 +138,10 @@ class Traceback:
                 return Part.OWN
             margin = _GROUP_MARGIN.match(message)
             message = message[margin.end() :] if margin else message
+        if self._lines == 1 and (indented := _INDENTED.match(message)) is not None:
+            self._margin = indented[1]
+        if self._margin and message.startswith(self._margin):
+            message = message[len(self._margin) :]
         part = self._after(message, line) if self.state == "after" else self._inside(message, line)
         if part is Part.FOREIGN:
             self._foreign += 1
