@@ -70,15 +70,26 @@ def test_a_job_that_ended_well_ends_with_its_newest_line(tmp_path: Path) -> None
     assert triage(tmp_path, offline=True).verdict.failure_type == "none.completed"
 
 
-def test_json_lines_of_a_cloud_are_turned_round(tmp_path: Path) -> None:
-    lines = [
-        json.dumps({"insertId": f"x{at}", "timestamp": line[:20], "textPayload": line[21:]})
-        for at, line in enumerate(STEPS)
+@pytest.mark.parametrize("form", ["a record a line", "a list over many lines"])
+def test_records_of_a_cloud_are_turned_round(tmp_path: Path, form: str) -> None:
+    told = [*STEPS, *(line if line.startswith("2026") else f"{RAISED[0][:20]} {line}" for line in RAISED)]
+    records = [
+        {"insertId": f"x{at}", "textPayload": line[21:] + " " * 150 * (at < 30), "timestamp": line[:20]}
+        for at, line in enumerate(told)
     ]
-    (tmp_path / "entries.jsonl").write_text(by_line(lines))
+    records.reverse()
+    by_lines = "".join(json.dumps(each) + "\n" for each in records)
+    text = by_lines if form == "a record a line" else json.dumps(records, indent=2) + "\n"
+    (tmp_path / "entries.json").write_text(text)
     (source,) = discover(tmp_path).sources
     assert source.is_newest_first
-    assert triage(tmp_path, offline=True).job.last_step == 390
+    verdict = triage(tmp_path, offline=True)
+    assert verdict.job.last_step == 390 and verdict.verdict.failure_type == "code.key"
+    for cited in verdict.verdict.evidence:
+        assert text.split("\n")[cited.line - 1] == cited.text
+    read = b"".join(stream(tmp_path, source)).decode()
+    assert sorted(read.split("\n")) == sorted(text.split("\n"))
+    assert form == "a record a line" or (read.startswith("[\n") and read.endswith("]\n"))
 
 
 def test_a_line_that_a_person_names_is_that_of_the_file(

@@ -6,10 +6,10 @@ as they stand in the file.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from logtriage.intake.json_lines import read_json
 from logtriage.intake.labels import Columns
 from logtriage.intake.prefixes import read_head
 from logtriage.intake.text import decoded, without_escapes
@@ -24,6 +24,9 @@ MOST_ONWARD = 0.1  # … and of all steps so many, at most, may lead onward: wri
 _LINES = 400
 _FEW, _ABOVE_BYTES = 32, 8_192
 _DATED = regex(rb"[^\n]{0,120}?(?<![\d:])(\d{1,2}:\d\d:\d\d|1[6-9]\d{8}(?:\d{3}){0,3}(?!\d))")
+# The time of a record in JSON, on one line or printed over many; the name of the first is that of all.
+_TIMED = regex(rb'"(@?timestamp|time|ts|asctime|@t|datetime|date)"\s*:\s*"?([^",}\]\s][^",}\]]{7,60})')
+_OPENING = regex(rb"\s{0,64}\[?\s{0,64}\{")
 _ISO = regex(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 _TRACEBACK = b"Traceback (most recent call last)"
 _FRAME = b'  File "'
@@ -37,6 +40,7 @@ def stands_newest_first(head: bytes, tail: bytes = b"") -> bool | None:
     # Of nearly all files their first lines tell at once that they do not.
     above = head[:_ABOVE_BYTES].split(b"\n", _FEW)[:_FEW]
     few = [found[1] for line in above if (found := _DATED.match(line)) is not None]
+    few = _told_in_json(head) or few
     if sum(then < now for now, then in pairwise(few)) <= sum(then > now for now, then in pairwise(few)):
         return False
     times, last = _times(head), _times(tail)
@@ -49,6 +53,9 @@ def stands_newest_first(head: bytes, tail: bytes = b"") -> bool | None:
 
 def _times(data: bytes) -> list[int]:
     """The times of lines, in whole seconds, of those that have one at their head."""
+    if told := _told_in_json(data):
+        stamps = (time_at(each.decode("utf-8", "replace"), 0) for each in told)
+        return [int(stamp.seconds) for stamp in stamps if stamp is not None]
     found = []
     for raw in data.split(b"\n", _LINES)[:_LINES]:
         if _DATED.match(raw) is None:
@@ -56,13 +63,19 @@ def _times(data: bytes) -> list[int]:
         text = without_escapes(decoded(raw[:2_000]))
         head = read_head(text, Columns())
         stamp = head.stamp
-        if stamp is None and head.message.startswith('{"') and (record := read_json(head.message)):
-            stamp = record.stamp
         if stamp is None and (iso := _ISO.search(text[:200])) is not None:
             stamp = time_at(text, iso.start())
         if stamp is not None:
             found.append(int(stamp.seconds))
     return found
+
+
+def _told_in_json(data: bytes) -> list[bytes]:
+    """The times of records, as they are written; nothing where the data do not begin with a record."""
+    if _OPENING.match(data) is None:
+        return []
+    told = list(itertools.islice(_TIMED.finditer(data), 2 * _LINES))
+    return [each[2] for each in told if each[1] == told[0][1]]
 
 
 def oldest_first(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -85,19 +98,27 @@ def oldest_first_order(data: bytes) -> list[int]:
 
     Undated lines belong to the dated one above them, as the rows of a record do, unless tracebacks stand
     upside down: then each line was exported by itself. What stands above all dated lines, such as names
-    of columns, stays there.
+    of columns, stays there; so do the brackets of a list of records that are printed over many lines.
     """
     if len(data) > MOST_BYTES:
         return list(range(data.count(b"\n") + (not data.endswith(b"\n"))))
     lines = _lines(data)
-    dated = [_DATED.match(line) is not None for line in lines]
-    first = dated.index(True) if True in dated else 0
+    last = len(lines)
+    if _OPENING.match(data) is None:
+        starts = [_DATED.match(line) is not None for line in lines]
+    elif opened := next((line for line in lines[:2] if line.strip() == b"{"), b""):
+        starts = [line == opened for line in lines]
+        last -= lines[-1] == b"]"
+    else:
+        starts = [line.startswith(b"{") for line in lines]
+    first = starts.index(True) if True in starts else 0
     if _is_upside_down(lines):
         return [*range(first), *range(len(lines) - 1, first - 1, -1)]
-    begins = [place for place in range(first, len(lines)) if dated[place] or place == first]
-    ends = [*begins[1:], len(lines)]
+    begins = [place for place in range(first, last) if starts[place] or place == first]
+    ends = [*begins[1:], last]
     entries = [range(begin, end) for begin, end in zip(begins, ends, strict=True)]
-    return [*range(first), *(place for entry in reversed(entries) for place in entry)]
+    turned = (place for entry in reversed(entries) for place in entry)
+    return [*range(first), *turned, *range(last, len(lines))]
 
 
 def _lines(data: bytes) -> list[bytes]:
