@@ -15,7 +15,7 @@ from logtriage.localize.finite_again import (
     unfilled_norms,
 )
 from logtriage.localize.habits import NO_KINDS, OF_RANKS, UNDONE, Kinds, with_habits
-from logtriage.localize.outcome import endings, taken_up
+from logtriage.localize.outcome import endings, steps_between, taken_up
 from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
 from logtriage.localize.taught import is_taught_as_the_end, was_finished
@@ -88,7 +88,7 @@ def survivors(
         or _ended_nothing(candidate, progress, done)
         or was_finished(candidate, done)
         or (candidate.line.file, candidate.line.number) in finite_again
-        or _was_taken_up(candidate, progress)
+        or _was_taken_up(candidate, progress, done)
         else _with_outcome(candidate, progress, afterwards)
         for candidate in candidates
     ]
@@ -121,9 +121,17 @@ def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) 
     return candidate.attempt is None and last is not None and last > candidate.time + OUTLIVED_SECONDS
 
 
-def _was_taken_up(candidate: Candidate, progress: Progress) -> bool:
-    """Whether the scheduler ended a run whose log goes on with steps of the run that took it up."""
-    return candidate.failure_type.startswith("scheduler.") and any(
+def _was_taken_up(candidate: Candidate, progress: Progress, done: Line | None) -> bool:
+    """Whether the scheduler ended a run whose log goes on with steps of the run that took it up.
+
+    Whatever the steps count (bars of epochs are alike in all attempts), steps and then the end of the job in
+    good order are those of such a run.
+    """
+    if not candidate.failure_type.startswith("scheduler."):
+        return False
+    if done is not None and steps_between(progress, candidate.line, done) >= RECOVERED_STEPS:
+        return True
+    return any(
         taken_up(progress, candidate.line, trace.last.line) or _begins_below(trace, candidate.line)
         for trace in progress.traces
         if trace.file == candidate.line.file
