@@ -125,11 +125,16 @@ def _was_taken_up(candidate: Candidate, progress: Progress, done: Line | None) -
     """Whether the scheduler ended a run whose log goes on with steps of the run that took it up.
 
     Whatever the steps count (bars of epochs are alike in all attempts), steps and then the end of the job in
-    good order are those of such a run.
+    good order, as the scheduler saw it, are those of such a run; who was told to end may say it as well.
     """
     if not candidate.failure_type.startswith("scheduler."):
         return False
-    if done is not None and steps_between(progress, candidate.line, done) >= RECOVERED_STEPS:
+    by_scheduler = {sign.line for sign in progress.completed if sign.rule.id.startswith("slurm.")}
+    if (
+        done is not None
+        and done in by_scheduler
+        and steps_between(progress, candidate.line, done) >= RECOVERED_STEPS
+    ):
         return True
     return any(
         taken_up(progress, candidate.line, trace.last.line) or _begins_below(trace, candidate.line)
