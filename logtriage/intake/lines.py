@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from logtriage.intake.exports import exported
 from logtriage.intake.json_lines import JsonRecord, read_json
 from logtriage.intake.labels import Columns, Head
 from logtriage.intake.layout import Layout
@@ -43,6 +44,8 @@ def segments(text: str) -> list[str]:
             return [part for part in [*parts, record.extra] if part] or [text]
     if (said := message_of(text[:65_536])) is not None:
         return [part for part in said.split("\n") if part] or [text]
+    if (inner := exported(text)) is not None:
+        return segments(inner)
     if "\r" not in text:
         return [text]
     return [part for part in text.split("\r") if part.strip()] or [""]

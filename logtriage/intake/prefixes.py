@@ -7,6 +7,7 @@ another rank as often as of the writer.
 
 from __future__ import annotations
 
+from logtriage.intake.exports import exported
 from logtriage.intake.labels import NCCL, Columns, Head, read_labels, read_nccl
 from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import inner_time, time_at
@@ -69,6 +70,10 @@ def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
     """Read the prefixes of one line without terminal escapes, from the left, as far as they go."""
     head = Head()
     position = read_labels(text, 0, columns, head)
+    if position == 0 and (inner := exported(text)) is not None:
+        head.stamp = time_at(text, int(text[0] == '"'), year=year)
+        _adopt(head, read_head(inner, columns, year))
+        return head
     if head.stamp is None and text[position : position + 1] in (" ", "\t"):
         # An indented line is a body line unless a time follows, as in " [2026-01-02 03:04:05] iteration".
         ahead = position

@@ -19,6 +19,7 @@ from typing import Any
 
 import re2
 
+from logtriage.intake.exports import is_exported, may_be_exported
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.kinds import KEY_BYTES, Lines, text_of
 from logtriage.regex import regex
@@ -55,7 +56,7 @@ class Form(Enum):
     """How a line's text is seen by rules."""
 
     PLAIN = "as it stands"
-    FIELDS = "JSON: the message, and each field as key=value"
+    FIELDS = "JSON: the message, and each field as key=value; a row: what was logged"
     ESCAPED = "in parts, with escapes undone"
 
 
@@ -179,7 +180,7 @@ class Calls:
         form = Form.PLAIN
         if b"\\" in text or b"\r" in text or len(text) > KEY_BYTES:
             form = Form.ESCAPED
-        elif b'{"' in text:
+        elif b'{"' in text or is_exported(text):
             form = Form.FIELDS
         called = self._shared.setdefault((rules, form), Called(rules, not self._loud.isdisjoint(rules), form))
         if len(text) <= KEY_BYTES:
@@ -268,7 +269,7 @@ def _is_otherwise(blurred: bytes) -> bool:
         or (b"^" in blurred and b"^[[" in blurred)
         or (b'"' in blurred and b'": "' in blurred)  # a field of a record that is printed over many lines
     )
-    return shown or b"\x01" in blurred.translate(_SPECIAL)
+    return shown or b"\x01" in blurred.translate(_SPECIAL) or may_be_exported(blurred)
 
 
 def _on_lines(blurred: bytes) -> list[bytes]:

@@ -1,0 +1,52 @@
+"""Lines that a console exports beside its own time: behind a tab, or in a row of comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from logtriage.regex import regex
+
+# Where a logger parts its columns by tabs, the writer's host and number come next; behind a comma alone,
+# loggers give milliseconds.
+_BEHIND = r"(?:\t(?![A-Za-z][\w.-]{1,100}:\d{1,6}\t)|\",\"?|,\"|(?<=\.\d{3}),(?=\S)|(?<=Z),(?=\S))"
+_EXPORTED = regex(
+    r"\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?" + _BEHIND, re.ASCII
+)
+# The same in blurs (see `rulebank.blur`), and without digits.
+_IN_BLURS = regex(
+    rb"0000-00-00[T ]00:00:00(?:\.0{1,9})?(?:Z|[+-]00:?00)?"
+    + _BEHIND.replace(r"\d", "0").replace("A-Za-z", "A-Za-z0").encode()
+)
+_WITHOUT_DIGITS = regex(
+    rb"\"?--[T ]::\.?(?:Z|[+-]:?)?" + _BEHIND.replace(r"\.\d{3}", r"\.").replace(r"\d{1,6}", "").encode()
+)
+
+
+def exported(text: str) -> str | None:
+    """The line itself, of one that a console exported; else None.
+
+    Of a row whose values are quoted it is the longest: their names stand in another line.
+    """
+    if text[4:5] != "-" and text[5:6] != "-":
+        return None
+    found = _EXPORTED.match(text)
+    if found is None:
+        return None
+    behind = text[found.end() :]
+    if '"' not in found[0]:
+        return behind
+    try:
+        return max(next(csv.reader([text]))[1:], key=len, default=behind)
+    except csv.Error:  # a row with a value of several lines
+        return behind
+
+
+def may_be_exported(blurred: bytes) -> bool:
+    """Whether a line of this blur, or any of many, can be exported."""
+    return _IN_BLURS.search(blurred) is not None
+
+
+def is_exported(text: bytes) -> bool:
+    """Whether a line that lacks its digits is one that was exported."""
+    return _WITHOUT_DIGITS.match(text) is not None
