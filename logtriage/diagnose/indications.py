@@ -144,6 +144,11 @@ def _began(decision: Decision) -> float | None:
     return min(times, default=None)
 
 
+def _is_label_of(line: Line, other: Line) -> bool:
+    """Whether a line holds but what stands before another one's words: its writer wrote an empty one."""
+    return line is not other and other.text.startswith(line.text.rstrip()) and line.text != other.text
+
+
 class _Whole:
     """One file's lines and records, to find all that belongs to a line."""
 
@@ -163,13 +168,13 @@ class _Whole:
         """The lines of its record, and those by which the same writer went on with it."""
         record = self._record.get(line.number)
         if record is not None:
-            yield from record.lines
+            yield from (each for each in record.lines if not _is_label_of(each, record.lines[0]))
             line = record.lines[-1]
         same = self._of_rank.get(line.rank, [])
         start = self._place.get(line.number, len(same)) + 1
         for following in same[start : start + MOST_FOLLOWING]:
             record = self._record.get(following.number)
-            if not following.message.strip():
+            if not following.message.strip() or _is_label_of(following, line):
                 continue
             if record is None and _GOES_ON.search(following.message[:400]) is None:
                 return

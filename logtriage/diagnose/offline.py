@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.digests import behind_unequal_digests
+from logtriage.diagnose.own_words import behind_own_words
 from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
@@ -32,7 +32,7 @@ def decide(findings: Findings) -> Decision:
 
     Of a job that hangs or is slow, and for which nobody is blamed, it says whether all ranks did alike.
     """
-    decision = behind_unequal_digests(findings, _decided(findings))
+    decision = behind_own_words(findings, _decided(findings))
     where = findings.scene, findings.progress, findings.topology
     if decision.failure_type.startswith(_OF_ALL_RANKS) and decision.culprits == Culprits():
         if (alike := in_unison(*where)) is not None:

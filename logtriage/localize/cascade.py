@@ -184,10 +184,10 @@ def _cleared_away(cause: Group, effect: Group) -> bool:
     for each in effect.causes:
         last[each.line.file] = max(last.get(each.line.file, 0), each.line.number)
     if effect.failure_type in GENERAL_TYPES and effect.ranks and effect.first_time is not None:
-        # Who ends the others after an exception of one rank tells of it below that, and nobody did before.
-        is_below = any(each.line.number > last.get(each.line.file, 1 << 62) for each in cause.members)
+        # Nobody had ended a process when one rank raised an exception: who did so later cleared away.
+        is_above = any(each.line.number < last.get(each.line.file, 0) for each in cause.members)
         times = [each.time for each in cause.members if each.time is not None]
-        return is_below and bool(times) and min(times) >= effect.first_time
+        return not is_above and bool(times) and min(times) >= effect.first_time
     if effect.failure_type not in _WAITED:
         return False
     return all(

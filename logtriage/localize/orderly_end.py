@@ -6,6 +6,8 @@ behind its last step, and who started it writes a status behind that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from logtriage.localize.habits import Kinds
 from logtriage.localize.scene import Scene
 from logtriage.mining.kinds import keyed, lines_of
@@ -23,24 +25,34 @@ MOST_OF_A_STARTER = 400  # lines: who starts a job says little
 LAST_LINES = 3  # of a file among which it takes leave
 
 
-def orderly_end(scene: Scene, kinds: Kinds, step: Line) -> Line | None:
-    """The line of the starter that notes the 0, where the writer of the last step took leave behind it."""
+def orderly_end(scene: Scene, kinds: Kinds, last_steps: Sequence[Line]) -> Line | None:
+    """The line of the starter that notes the 0, where a writer of steps took leave behind its last one.
+
+    `last_steps` are the last ones of each who reports them.
+    """
+    ended = max((line.time for line in last_steps if line.time is not None), default=None)
     if any(
         line.level in (Level.ERROR, Level.CRITICAL)
         and line.time is not None
-        and (step.time is None or line.time > step.time)
+        and (ended is None or line.time > ended)
         for reading in scene.readings
         if reading.source.role in JOB_ROLES
         for line in reading.lines[-LAST_LINES:]
     ):
         return None
-    said = [line for line in scene.lines(step.file)[-LAST_LINES:] if line.number > step.number]
+    said = [
+        line
+        for step in last_steps
+        for line in scene.lines(step.file)[-LAST_LINES:]
+        if line.number > step.number
+    ]
     if not any(_is_new(line, kinds) for line in said):
         return None
+    stepped = {step.file for step in last_steps}
     for reading in scene.readings:
         lines = [line for line in reading.lines if line.text.strip()]
         of_starter = reading.source.role in (SourceRole.MERGED, SourceRole.LAUNCHER)
-        if not of_starter or reading.source.file == step.file or not 1 < len(lines) <= MOST_OF_A_STARTER:
+        if not of_starter or reading.source.file in stepped or not 1 < len(lines) <= MOST_OF_A_STARTER:
             continue
         noted = lines[-1]
         if _ZERO.search(noted.text[-200:]) and not _BAD.search(noted.text[:1000]) and _is_new(noted, kinds):

@@ -74,7 +74,7 @@ def judge(
             )
     if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
-    if (noted := orderly_end(scene, kinds, newest)) is not None:
+    if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
         return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")
     return Outcome("running", newest, why="the log ends among regular steps")
 

@@ -29,6 +29,7 @@ LEAST_READ = 4  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 LEAST_WRITERS = 4  # of fewer ranks of one file none stands for itself
+LABEL_MOST, LABEL_KINDS = 80, 3  # bytes of a label, and so many kinds of lines that bear it
 MOST_ASKED = 64  # lines of one kind that are asked for their ranks
 REPORTED_SECONDS = 30.0  # within which all ranks report a step
 DATED_BY = 64  # lines before a gap, of all writers of a file, whose times those behind it can carry on
@@ -68,7 +69,16 @@ def late_kinds(
                     found.add(key)
             else:
                 elsewhere.add(key)
-    return frozenset(found - elsewhere)
+    late = found - elsewhere
+    return frozenset(key for key in late if len(key) > LABEL_MOST or not _is_label(key, summaries))
+
+
+def _is_label(key: Key, summaries: Sequence[Summary]) -> bool:
+    """Whether several other kinds of lines begin as this one is: it is what stands before their words."""
+    begin = key.rstrip()
+    having = next((each for each in summaries if key in each.keys), None)
+    longer = sum(each.startswith(begin) for each in having.keys) if having is not None else 0
+    return longer > LABEL_KINDS
 
 
 def failing_windows(

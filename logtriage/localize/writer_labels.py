@@ -41,6 +41,8 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
         found = [label[1] for text in texts if (label := form.match(text)) is not None]
         if len(set(found)) > 1 and len(found) * 3 >= len(texts):
             return form
+    if _keys_writers(lines[:SAMPLE]):
+        return _KEYED_NUMBER
     if any(line.rank is not None for line in lines[:SAMPLE]):
         return None  # the lines name their ranks themselves
     for pattern in _NUMBERED:
@@ -52,6 +54,23 @@ def writer_label(lines: Sequence[Line]) -> re.Pattern[str] | None:
         if len(numbers) * 3 >= len(texts) * 2 and _alternates(numbers):
             return None if any(_says_otherwise(text, pattern) for text in texts) else pattern
     return None
+
+
+# `pod-3 main peer=17 …`: a key and a number, behind a word or two.
+_KEYED_NUMBER = regex(r"(?:[\w./-]{1,80} ){0,2}[A-Za-z]\w{1,15}[=#](\d{1,6}) ")
+
+
+def _keys_writers(lines: Sequence[Line]) -> bool:
+    """Whether nearly all lines begin with a key whose numbers are those of one node's ranks, in turns."""
+    found = [_KEYED_NUMBER.match(line.text[:LABEL_WIDTH]) for line in lines]
+    numbers = [int(label[1]) for label in found if label is not None]
+    if len(numbers) * 10 < len(lines) * 9 or len(labels := Counter(numbers)) < 2:
+        return False
+    first, size = min(labels), len(labels)
+    is_block = max(labels) - first + 1 == size and first % size == 0 and min(labels.values()) >= 3
+    known = [(line.rank, label) for line, label in zip(lines, found, strict=True) if line.rank is not None]
+    agree = all(label is None or rank == int(label[1]) for rank, label in known)
+    return is_block and agree and sum(one != other for one, other in pairwise(numbers)) >= 2 * size
 
 
 _OWN_RANK = regex(r"[^\[\]]{0,40}\[[Rr]ank[ _:=-]?(\d{1,6})\]")

@@ -1,7 +1,8 @@
-"""Two digests of one thing that differ: what a rank read is not what was stored, in any words.
+"""What one rank alone says, where all else tells only that it stopped or that the others waited for it.
 
-A line of one process alone that holds two unequal hexadecimal numbers of a digest's length compares them. It
-names the cause where all else only says that this process stopped, or that the others waited for it.
+A line of one process alone that holds two unequal hexadecimal numbers of a digest's length compares what was
+read with what was stored, and one that holds NaN as a value tells of a number that was lost, whatever words
+stand around them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from logtriage.regex import regex
 
 CONFIDENCE = 0.68
 MOST_TIMES = 3  # a rank that compares all day and finds no fault prints more of such lines
-_SAYS_LITTLE = (*GENERAL_TYPES, "unknown", "collective.timeout")
-# No part of a longer word (an UUID, a path), and no address of memory, where both ends of a range stand.
+NEAR_SECONDS = 60.0  # before an exception, within which a NaN has to do with it
+_SAYS_LITTLE = (*GENERAL_TYPES, "collective.timeout")
+# No part of a longer word (an UUID, a path), and no address of memory.
 _DIGEST = regex(
     r"(?<![\w.-])(?:0[xX])?((?:[0-9a-f]{8}|[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})"
     r"|(?:[0-9A-F]{8}|[0-9A-F]{16}|[0-9A-F]{32}))(?![\w-]|\.\w)"
@@ -30,6 +32,8 @@ _ADDRESS = ("0000", "7f", "ffff")
 _NO_DATA = regex(
     r"(?i)checkpoint|ckpt|snapshot|weight|param|grad|optimi[sz]er|state_dict|\bcomm(?:Id|unicator)?\b|commit|\bkey\b"
 )
+_NAN = regex(r"(?:[=: ,(]|^)-?(?:nan|NaN|NAN)(?=[\s,;:.)\]}]|$)")
+_NO_NAN = regex(r"(?i)\b(?:0|no|without|not|skip\w*|ignor\w*|filled|dropped) nans?\b|nans?\W{1,3}0\b")
 
 
 def unequal(text: str) -> bool:
@@ -39,20 +43,30 @@ def unequal(text: str) -> bool:
     return len(told) == 2 and len({len(each) for each in told}) == 1
 
 
-def behind_unequal_digests(findings: Findings, decision: Decision) -> Decision:
-    """The decision, with the comparison that failed as its cause where the one rank blamed printed one."""
+def behind_own_words(findings: Findings, decision: Decision) -> Decision:
+    """The decision, with what the one rank blamed said alone as its cause, where that is one."""
     if decision.failure_type not in _SAYS_LITTLE or len(decision.culprits.ranks) != 1:
         return decision
     rank = decision.culprits.ranks[0]
-    told = next(_told(findings, rank, {each.line.file for each in decision.evidence}), None)
-    if told is None:
-        return decision
-    why = f"only rank {rank} says this: two digests that differ"
+    raised = decision.failure_type in GENERAL_TYPES
+    times = [each.line.time for each in decision.evidence if each.line.time is not None]
+    for line in _said_alone(findings, rank, {each.line.file for each in decision.evidence}):
+        if unequal(line.text) and not _NO_DATA.search(line.text):
+            title = f"What rank {rank} read is not what was stored: two digests differ"
+            return _caused(decision, "data.corrupt", title, line, f"only rank {rank} says so")
+        near = line.time is not None and bool(times) and abs(min(times) - line.time) <= NEAR_SECONDS
+        if raised and near and _NAN.search(line.text[:1000]) and not _NO_NAN.search(line.text[:1000]):
+            title = f"A value became NaN on rank {rank}"
+            return _caused(decision, "numerics.nan", title, line, f"only rank {rank} says so")
+    return decision
+
+
+def _caused(decision: Decision, failure_type: str, title: str, told: Line, why: str) -> Decision:
     others = tuple(each for each in decision.evidence if each.line != told)
     return replace(
         decision,
-        failure_type="data.corrupt",
-        title=f"What rank {rank} read is not what was stored: two digests differ",
+        failure_type=failure_type,
+        title=title,
         confidence=CONFIDENCE,
         evidence=(Evidence(told, why), *others)[:4],
         decided_by="localisation",
@@ -60,21 +74,21 @@ def behind_unequal_digests(findings: Findings, decision: Decision) -> Decision:
     )
 
 
-def _told(findings: Findings, rank: int, cited: set[str]) -> Iterator[Line]:
-    """The lines of a rank by which it says that digests differ, of kinds that no other file has."""
+def _said_alone(findings: Findings, rank: int, cited: set[str]) -> Iterator[Line]:
+    """The first lines of the rare kinds of a rank that may tell of a cause, and that no other file has."""
     of_files, topology = findings.kinds.of_files, findings.topology
     for reading in findings.scene.readings:
         file = reading.source.file
         if file not in of_files or reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED):
             continue
-        if file not in cited and all(topology.rank(line) != rank for line in reading.lines[-200:]):
+        if file not in cited and all(topology.rank(line) != rank for line in reading.lines):
             continue
         reader = LineReader(reading.source, reading.layout)
         for key, count in of_files[file].keys.items():
             if count.count > MOST_TIMES or count.first[0] <= START_SHARE * of_files[file].lines:
                 continue
             text = count.sample.decode("utf-8", "replace")
-            if not unequal(text) or _NO_DATA.search(text):
+            if not unequal(text) and not _NAN.search(text[:1000]):
                 continue
             if key in findings.kinds.of_good_runs or sum(key in each.keys for each in of_files.values()) > 1:
                 continue
