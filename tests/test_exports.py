@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -114,3 +115,25 @@ def test_the_pass_finds_the_same_by_patterns_and_by_keywords(
     loud = {key: places.count for key, places in by_keywords.hits.items() if key in by_patterns.hits}
     assert loud == {key: places.count for key, places in by_patterns.hits.items()}
     assert any(rule.startswith("python.") for rule, _ in loud)
+
+
+@pytest.mark.parametrize(
+    ("record", "host"),
+    [
+        (
+            {"kubernetes": {"pod": {"name": "train-3"}, "node": {"name": "gpu-7"}}, "message": "step 1"},
+            "gpu-7",
+        ),
+        ({"kubernetes": {"pod": {"name": "train-3"}}, "message": "step 1"}, "train-3"),
+        ({"_source": {"kubernetes": {"pod": {"name": "train-3"}}, "message": "step 1"}}, "train-3"),
+        ({"stream": {"pod": "train-3", "instance": "gpu-7"}, "line": "step 1"}, "gpu-7"),
+        ({"resource": {"k8s.pod.name": "train-3", "host.name": "gpu-7"}, "body": "step 1"}, "gpu-7"),
+        ({"host": {"name": "gpu-7"}, "log": {"level": "error"}, "message": "step 1"}, "gpu-7"),
+        ({"log": "step 1", "stream": "stdout"}, None),
+    ],
+)
+def test_records_of_consoles_tell_who_wrote_them(record: dict[str, object], host: str | None) -> None:
+    reader = LineReader(Source("x.jsonl", 0, SourceRole.MERGED), Layout())
+    line = reader.read(json.dumps(record).encode(), 1, 0)
+    assert (line.host, line.message) == (host, "step 1")
+    assert line.level == ("error" if "host" in record else None)

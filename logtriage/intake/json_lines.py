@@ -29,13 +29,15 @@ _RANKS = ("rank", "global_rank", "process_index", "RANK", "Rank", "global_rank_i
 _LOCALS = ("local_rank", "LOCAL_RANK", "local_process_index")
 _HOSTS = (
     "hostname", "host", "node", "_HOSTNAME", "node_name", "nodename", "host_name", "HOSTNAME",
-    "compute.googleapis.com/resource_name", "instance_name", "pod", "pod_name", "podName",
+    "host.name", "k8s.node.name", "compute.googleapis.com/resource_name", "instance_name", "instance",
+    "pod", "pod_name", "podName", "k8s.pod.name",
 )  # fmt: skip
 _PIDS = ("pid", "_PID", "process_id")
 _NESTED = (
     "record", "jsonPayload", "extra", "labels", "context", "kubernetes", "fields", "data", "attributes",
+    "stream", "resource", "host", "log",
 )  # fmt: skip
-_NESTED_SET = frozenset(_NESTED)
+_NAMED = ("host", "node", "pod")  # what can be an object with a name, as in the Elastic Common Schema
 _STEPS = frozenset(("step", "global_step", "iteration", "iter"))
 _HOSTS_SET = frozenset(_HOSTS)
 _EXCEPTIONS_SET = frozenset(_EXCEPTIONS)
@@ -73,7 +75,9 @@ def read_json(text: str, year: int | None = None, *, with_extra: bool = True) ->
         return None
     if isinstance(fields.get("message"), dict):
         fields = _error_file(fields)
-    flat = fields if _NESTED_SET.isdisjoint(fields) else _flattened(fields)
+    elif isinstance(fields.get("_source"), dict):  # what a search in Elasticsearch found
+        fields = fields["_source"]
+    flat = _flattened(fields) if any(isinstance(each, dict) for each in fields.values()) else fields
     used: set[str] = set()
     message = _texts(flat, MESSAGES, used, first_only=True)
     exception = ""
@@ -148,6 +152,10 @@ def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
                 if name == "record" and key == "extra" and isinstance(value, dict):
                     for deep_key, deep_value in value.items():
                         flat.setdefault(deep_key, deep_value)
+    for holder in (fields, fields.get("kubernetes")):
+        for each in _NAMED if isinstance(holder, dict) else ():
+            if isinstance(named := holder.get(each), dict):
+                flat[each] = named.get("name")
     resource = fields.get("resource")  # of Google Cloud's logging: what wrote it
     if isinstance(resource, dict) and isinstance(resource.get("labels"), dict):
         for key, value in resource["labels"].items():
