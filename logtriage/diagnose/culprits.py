@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, lost_peer
+from logtriage.diagnose.neighbours import beside
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
@@ -95,6 +96,11 @@ def blame(
             below = shown
         if below and len(below) * 2 <= max(topology.size, 2):
             ranks = below
+    if not ranks and root.failure_type == "host.node_lost":
+        gone = {
+            rank for rank, host in topology.host_of_rank.items() if {host, topology.machine(host)} & hosts
+        }
+        ranks = gone if len(gone) == 1 and topology.size > 1 else ranks  # its only one
     raised = {id(each.record) for each in members if each.record is not None}
     if not ranks and not machine:
         # Tracebacks without a name: of the processes that ended by themselves, if there are as many.
@@ -104,7 +110,7 @@ def blame(
         own = _ended_by_themselves(_likely_ends(exits, members), topology, others_closed=closed)
         ranks = own if len(raised) <= max(1, len(own)) else set()
         ranks = ranks or _whole_host(len(raised), hosts, topology)
-    ranks |= _beside(ranks, root, candidates, exits, topology)
+    ranks |= beside(ranks, root, candidates, exits, topology)
     size = topology.size
     named = accused(members)
     if named is not None and not machine:
@@ -204,30 +210,6 @@ def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Ex
     if all(each.record is not None for each in members):
         return [each for each in ends if each.code > 0 or each.code == -15] or ends
     return ends
-
-
-# What a rank meets because of the machine that it runs on: its peers there meet it, too.
-_OF_A_PLACE = (
-    "data.missing", "code.file_not_found", "code.permission", "code.import", "gpu.unavailable",
-    "cuda.version_mismatch", "host.disk_full", "storage.filesystem",
-)  # fmt: skip
-
-
-def _beside(
-    ranks: set[int], root: Group, candidates: Sequence[Candidate], exits: Sequence[Exit], topology: Topology
-) -> set[int]:
-    """Ranks of the same host that said nothing and ended with the same code: not all write such errors.
-
-    Two ranks at least must have shown it there, and none of the others anything else.
-    """
-    hosts = set(topology.hosts_of(ranks))
-    if root.failure_type not in _OF_A_PLACE or len(ranks) < 2 or len(hosts) != 1:
-        return set()
-    codes = {each.code for each in exits if each.rank in ranks and each.code > 0}
-    alike = [each for each in exits if each.code in codes and each.host in hosts]
-    there = {each.rank for each in alike if each.rank is not None}
-    speak = {each.rank for each in candidates if each.role is Role.CAUSE and each.rule is not None}
-    return there - speak if ranks <= there else set()
 
 
 def _whole_host(count: int, hosts: set[str], topology: Topology) -> set[int]:

@@ -28,7 +28,8 @@ def from_group(findings: Findings, root: Group, *, decided_by: str = "rules", wh
     if not culprits.ranks and all(each.rank is None for each in root.members):
         named = accused(findings.scene)[0]
         if len(named) == 1:  # it did not say which rank it is; those who lost it do
-            culprits = replace(culprits, ranks=tuple(named))
+            hosts = culprits.hosts or tuple(findings.topology.hosts_of(named))
+            culprits = replace(culprits, ranks=tuple(named), hosts=hosts)
             told = f"its peers lost rank {next(iter(named))}"
     culprits = _slowed(root, culprits, findings)
     evidence = _evidence(root, culprits, findings)

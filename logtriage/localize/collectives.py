@@ -120,7 +120,9 @@ _ACCUSED = regex(
     r":? ?[\[{(]?(?P<h>\d{1,7}(?:, ?\d{1,7})*)\b|"
     r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b|"
     # below `The following tasks are unhealthy (stopped sending heartbeats):`
-    r"^\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$"
+    r"^\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$|"
+    # `Additional GRPC error information from remote target /job:worker/replica:0/task:2:`
+    r"\bfrom remote target /job:\w{1,40}/replica:\d{1,7}/task:(?P<j>\d{1,7})\b"
 )
 
 

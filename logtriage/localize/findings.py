@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from logtriage.localize.actors import with_actors
 from logtriage.localize.alike import without_usual_states
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
@@ -73,7 +74,7 @@ def find(
     exits = gather_exits(scene)
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
-    candidates = gather_candidates(scene, progress, topology, exits)
+    candidates = with_actors(gather_candidates(scene, progress, topology, exits), scene, topology)
     candidates = survivors(candidates, scene, progress, topology, kinds)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
     offsets = clock_offsets(progress, candidates, bank.explains)

@@ -18,6 +18,7 @@ _NODE = regex(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
 _POD = regex(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
 _OF_NODE = regex(r"\bnode/(?P<node>[\w.-]+)")
 _ROLES = regex(r"^Roles:\s+\S")  # of `kubectl describe node`
+_ADDRESS = regex(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _NODE_COLUMN = regex(r"\bNODE(?= |$)")
 
 
@@ -119,16 +120,20 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
         meta = -1  # the indent of `metadata:`, as long as its name is looked for
         place, width = 0, 0
         column: int | None = None  # of `kubectl get pods -o wide`: where the name of the node stands
+        beside: int | None = None  # which cell is the pod's address
         for line in reading.lines:
             text = line.text[:2000]
             if text.startswith("NAME ") and (head := _NODE_COLUMN.search(text)):
                 column, names = head.start(), text.split()
                 place, width = names.index("NODE"), len(names)
+                beside = names.index("IP") if "IP" in names else None
             elif column is not None and (row := _POD.match(text)) and row["row"]:
                 cells = text.split()
                 # Where no cell is empty they are counted: a table that was pasted may be out of its columns.
                 if cell := cells[place : place + 1] if len(cells) == width else text[column:].split():
                     rows.setdefault(row["row"], cell[0])
+                    if beside is not None and len(cells) == width and _ADDRESS.match(cells[beside]):
+                        rows.setdefault(cells[beside], cell[0])
             elif found := ASSIGNED.search(text):
                 nodes.setdefault(found["pod"], found["node"])
             elif found := _NAME.match(text):

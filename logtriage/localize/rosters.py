@@ -175,9 +175,17 @@ def _job_maps(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
             yield int(row["rank"]), row["host"]
 
 
+# What TensorFlow is given: `cluster_spec = {'worker': ['10.0.0.4:2222', …]}`, `"cluster": {"worker": […`.
+_TF_CLUSTER = regex(
+    r"\bcluster(?:_spec)?[\"']? ?[=:] ?\{[\"']worker[\"']: ?"
+    r"\[((?:[\"'][\w.-]{1,100}:\d{1,5}[\"'],? ?){2,2000})\]"
+)
+_TASK = regex(r"([\w.-]{1,100}):(\d{1,5})")
+
+
 def mapped_hosts(scene: Scene) -> dict[int, str]:
-    """Rank to host from the maps of MPI's launchers, and from DeepSpeed's
-    `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`.
+    """Rank to host from the maps of MPI's launchers, from DeepSpeed's
+    `global_rank_mapping=defaultdict(<class 'list'>, {'node-a': [0, 1], …})`, and from TensorFlow's cluster.
     """
     found: dict[int, str] = {}
     for reading in scene.readings:
@@ -186,6 +194,9 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
             if (at := line.text.find("global_rank_mapping=")) >= 0:
                 for host, ranks in _MAP_ENTRY.findall(line.text[at : at + 65_536]):
                     found |= {int(rank): host for rank in ranks.split(",") if rank.strip()}
+            elif "cluster" in line.text[:400] and (given := _TF_CLUSTER.search(line.text[:65_536])):
+                tasks = [host for host, _ in _TASK.findall(given[1])]
+                found |= dict(enumerate(tasks)) if len(set(tasks)) > 1 else {}
     return found
 
 

@@ -1,0 +1,112 @@
+"""Whose machine went away, where those who tell of it name an actor, an address or a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, behind, clock, judged, steps
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+GROUP = (
+    "(TrainController pid=9) Started training worker group of size 3:\n"
+    "(TrainController pid=9) - (ip=10.8.0.4, pid=70) world_rank=0, local_rank=0, node_rank=0\n"
+    "(TrainController pid=9) - (ip=10.8.0.5, pid=71) world_rank=1, local_rank=0, node_rank=1\n"
+    "(TrainController pid=9) - (ip=10.8.0.6, pid=72) world_rank=2, local_rank=0, node_rank=2\n"
+)
+ROWS = "\tclass_name: RayTrainWorker\n\tactor_id: c221\n\tpid: 72\n\tip: 10.8.0.6\n"
+DIED = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+WORKER_GONE = (
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR "
+    "Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.\n"
+)
+PREEMPTED = "\tthe actor's node was preempted: spot instance termination\n"
+
+
+def culprits(folder: Path, files: dict[str, str]) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    told = judged(folder, files).verdict
+    return told.failure_type, told.culprits.ranks, told.culprits.hosts
+
+
+@pytest.mark.parametrize(
+    ("words", "failure_type"),
+    [
+        (DIED + ROWS + WORKER_GONE, "process.killed"),
+        (
+            DIED + ROWS + "The actor died because its node has died. Node Id: b1\n" + PREEMPTED,
+            "scheduler.preempted",
+        ),
+    ],
+)
+def test_an_actor_died_where_its_address_stands(tmp_path: Path, words: str, failure_type: str) -> None:
+    text = GROUP + behind("(RayTrainWorker pid=70, ip=10.8.0.4) ", steps(40))
+    found = culprits(tmp_path, {"driver.log": text + behind("(TrainController pid=9) ", words)})
+    assert found == (failure_type, (2,), ("10.8.0.6",))
+
+
+def test_rows_of_an_actor_far_from_the_words_place_nothing(tmp_path: Path) -> None:
+    text = GROUP + behind("(RayTrainWorker pid=70, ip=10.8.0.4) ", steps(40))
+    words = behind("(TrainController pid=9) ", ROWS + "shutting down\n" + DIED + "bye\n" + WORKER_GONE)
+    assert culprits(tmp_path, {"driver.log": text + words})[2] == ()
+
+
+PODS = """NAME           READY   STATUS        RESTARTS   AGE   IP          NODE
+ray-worker-a   1/1     Running       0          5h    10.8.0.4    steel-2
+ray-worker-b   1/1     Running       0          5h    10.8.0.5    steel-4
+ray-worker-c   1/1     Terminating   0          5h    10.8.0.6    steel-7
+"""
+
+
+def test_an_address_of_a_pod_is_a_node_and_a_node_lost_with_one_rank_is_that_rank(tmp_path: Path) -> None:
+    text = GROUP + behind("(RayTrainWorker pid=70, ip=10.8.0.4) ", steps(40))
+    text += (
+        "(raylet) The node with node id: 5c0e and address: 10.8.0.6 and node name: 10.8.0.6 has been marked "
+        "dead because the detector has missed too many heartbeats from it.\n"
+    )
+    assert culprits(tmp_path / "a", {"driver.log": text}) == ("host.node_lost", (2,), ("10.8.0.6",))
+    files = {"driver.log": text, "kubectl_get_pods.txt": PODS}
+    assert culprits(tmp_path / "b", files) == ("host.node_lost", (2,), ("steel-7",))
+
+
+TASKS = ("10.9.1.20:2222", "10.9.1.21:2222", "10.9.1.22:2222")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f"INFO:tensorflow:strategy with cluster_spec = {{'worker': {list(TASKS)}}}, task_id = 0\n",
+        'TF_CONFIG={"cluster": {"worker": ["'
+        + '", "'.join(TASKS)
+        + '"]}, "task": {"type": "worker", "index": 0}}\n',
+    ],
+)
+def test_a_remote_target_is_a_task_of_the_cluster(tmp_path: Path, given: str) -> None:
+    end = (
+        f"{clock(90)}: E tensorflow/core/common_runtime/ring_alg.cc:274] Aborting RingReduce with "
+        "Unavailable: Collective ops is aborted by: Socket closed\n"
+        "Additional GRPC error information from remote target /job:worker/replica:0/task:1:\n"
+    )
+    found = culprits(tmp_path, {"chief.log": given + steps(40) + end})
+    assert found == ("collective.remote_error", (1,), ("10.9.1.21",))
+
+
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch\n"
+UNSUPPORTED = (
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display "
+    "driver / cuda driver combination\n"
+)
+
+
+@pytest.mark.parametrize("words", [(MISMATCH, UNSUPPORTED), (UNSUPPORTED, MISMATCH)])
+def test_a_drivers_fault_is_told_in_several_ways(tmp_path: Path, words: tuple[str, str]) -> None:
+    said = "".join(f"{rank}: {text}" for rank, text in zip((4, 5), words, strict=True))
+    ends = "srun: error: q-3: tasks 4-5: Exited with exit code 1\nsrun: error: q-1: tasks 0-1: Terminated\n"
+    ends += "srun: error: q-2: tasks 2-3: Terminated\n"
+    assert culprits(tmp_path, {"slurm-8.out": said + ends})[1:] == ((4, 5), ("q-3",))
