@@ -137,3 +137,20 @@ def test_records_of_consoles_tell_who_wrote_them(record: dict[str, object], host
     line = reader.read(json.dumps(record).encode(), 1, 0)
     assert (line.host, line.message) == (host, "step 1")
     assert line.level == ("error" if "host" in record else None)
+
+
+def test_of_rows_of_several_pods_each_tells_its_own(tmp_path: Path) -> None:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(["@timestamp", "kubernetes.pod.name", "level", "message"])
+    started = datetime(2026, 4, 1, 9)
+    for at in range(40):
+        time = (started + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        writer.writerow([time, f"mt-{at % 4}", "info", f"step {at // 4}, loss 2.{900 - at}"])
+    for at, line in enumerate(LOG[-5:-1], 40):
+        time = (started + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        writer.writerow([time, "mt-2", "error", line.replace("[rank3]: ", "")])
+    (tmp_path / "logs-export.csv").write_text(written.getvalue())
+    verdict = triage(tmp_path, offline=True)
+    assert verdict.verdict.failure_type == "code.key"
+    assert verdict.verdict.culprits.hosts == ("mt-2",)

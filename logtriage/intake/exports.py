@@ -7,6 +7,8 @@ import re
 
 from logtriage.regex import regex
 
+MOST_SIGNS = 65_536  # of a row that is read
+
 # Where a logger parts its columns by tabs, the writer's host and number come next; behind a comma alone,
 # loggers give milliseconds.
 _BEHIND = r"(?:\t(?![A-Za-z][\w.-]{1,100}:\d{1,6}\t)|\",\"?|,\"|(?<=\.\d{3}),(?=\S)|(?<=Z),(?=\S))"
@@ -23,6 +25,15 @@ _WITHOUT_DIGITS = regex(
 )
 
 
+# How consoles call the columns of what they export.
+_TIME_COLUMNS = frozenset(("time", "timestamp", "@timestamp", "date", "datetime", "tsns"))
+_HOST_COLUMNS = (
+    *("hostname", "host", "host.name", "node", "node_name", "kubernetes.node.name", "kubernetes.host"),
+    *("instance", "instance_name", "pod", "pod_name", "kubernetes.pod.name", "kubernetes.pod_name"),
+    *("resource.labels.pod_name", "@logstream", "log stream name"),
+)
+
+
 def exported(text: str) -> str | None:
     """The line itself, of one that a console exported; else None.
 
@@ -34,12 +45,23 @@ def exported(text: str) -> str | None:
     if found is None:
         return None
     behind = text[found.end() :]
-    if '"' not in found[0]:
-        return behind
+    return max(row_of(text)[1:], key=len, default=behind) if '"' in found[0] else behind
+
+
+def row_of(text: str) -> list[str]:
+    """The values of a row; none of one that cannot be read."""
     try:
-        return max(next(csv.reader([text]))[1:], key=len, default=behind)
-    except csv.Error:  # a row with a value of several lines
-        return behind
+        return next(csv.reader([text[:MOST_SIGNS]]), [])
+    except csv.Error:
+        return []
+
+
+def host_column(heading: str) -> int | None:
+    """Which value of a row names the machine or pod, by the names of the columns in a file's first line."""
+    names = [name.strip().lower() for name in row_of(heading)]
+    if len(names) < 3 or _TIME_COLUMNS.isdisjoint(names):
+        return None
+    return next((names.index(name) for name in _HOST_COLUMNS if name in names), None)
 
 
 def may_be_exported(blurred: bytes) -> bool:

@@ -42,6 +42,7 @@ class Columns:
     syslog_host: bool = False  # `<ISO time> host program[pid]: `
     host_labels: Set[str] = frozenset()  # `host: `
     bar_labels: Set[str] = frozenset()  # `host | `, before ranks in some lines
+    host_value: int | None = None  # the place of the host among the values of a row
 
 
 _RANK_BRACKET = regex(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")

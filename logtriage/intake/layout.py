@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from logtriage.intake.clocks import boot_anchor
+from logtriage.intake.exports import host_column
 from logtriage.intake.json_lines import read_json
 from logtriage.intake.labels import PREPENDED, Columns, Head, bar_labels
 from logtriage.intake.levels import level_named
@@ -227,6 +228,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
         host_labels=known,
         bar_labels=bar_labels(texts),
+        host_value=host_column(texts[0]) if texts else None,
     )
 
 

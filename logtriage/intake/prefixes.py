@@ -7,7 +7,7 @@ another rank as often as of the writer.
 
 from __future__ import annotations
 
-from logtriage.intake.exports import exported
+from logtriage.intake.exports import exported, row_of
 from logtriage.intake.labels import NCCL, Columns, Head, read_labels, read_nccl
 from logtriage.intake.levels import LETTERS, SYSLOG_LEVELS, level_named
 from logtriage.intake.times import inner_time, time_at
@@ -72,6 +72,8 @@ def read_head(text: str, columns: Columns, year: int | None = None) -> Head:
     position = read_labels(text, 0, columns, head)
     if position == 0 and (inner := exported(text)) is not None:
         head.stamp = time_at(text, int(text[0] == '"'), year=year)
+        if columns.host_value is not None and len(row := row_of(text)) > columns.host_value:
+            head.host = row[columns.host_value] or None
         _adopt(head, read_head(inner, columns, year))
         return head
     if head.stamp is None and text[position : position + 1] in (" ", "\t"):
