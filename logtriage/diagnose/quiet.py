@@ -7,6 +7,7 @@ from dataclasses import replace
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.last_words import last_errors, tells_of_silence
+from logtriage.localize.behind import stopped_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.divergence import Divergence, diverged
@@ -97,12 +98,16 @@ def _has_stacks(scene: Scene) -> bool:
 
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
-    evidence = [Evidence(outcome.line, "the last sign of progress")] if outcome.line else []
+    first = stopped_first(findings.progress.traces)
+    evidence = [Evidence(each.last.line, "its peers went on for longer, and then waited") for each in first]
+    if outcome.line is not None:
+        evidence.append(Evidence(outcome.line, "the last sign of progress"))
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
-    if own is not None and own != evidence[0].line:
+    if own is not None and own not in [each.line for each in evidence]:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
     if outcome.seen is not None and outcome.seen not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.seen, outcome.why))
+    ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
     last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))
@@ -110,7 +115,7 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
         "hang.silent",
         "Progress stopped and no error was written",
         0.7,
-        Culprits(),
+        Culprits(ranks, findings.topology.hosts_of(ranks) if findings.topology.is_spread else ()),
         tuple(evidence),
         "localisation",
         outcome.why,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.progress import Trace, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
@@ -99,6 +100,26 @@ def behind_in_waits(waiting: Sequence[Waiting]) -> Suspects | None:
         if late and votes * 2 > len(same) and len(late) * 3 <= len(same):
             return Suspects(tuple(sorted(late)), "waits in an earlier collective than its peers")
     return None
+
+
+SAME_STEPS = 3  # that a rank and its peers reported last in common
+
+
+def stopped_first(traces: Iterable[Trace]) -> tuple[Trace, ...]:
+    """The few ranks that reported the same steps as their peers and fewer; all peers came to one step.
+
+    None where the peers differ: then it is chance, or a buffer, up to where each was written.
+    """
+    ranked = by_rank(traces)
+    top = max((trace.last.step for trace in ranked.values()), default=0)
+    late = tuple(trace for _, trace in sorted(ranked.items()) if trace.last.step < top)
+    peers = [trace for trace in ranked.values() if trace.last.step == top]
+    ends = {trace.last.step for trace in late}
+    if len(ends) != 1 or len(peers) < 2 or len(late) * 3 > len(ranked):
+        return ()
+    reported = [{point.step for point in trace.points} for trace in peers]
+    common = {point.step for trace in late for point in trace.points[-SAME_STEPS:]}
+    return late if len(common) >= SAME_STEPS and all(common <= steps for steps in reported) else ()
 
 
 # `timed out waiting for rank 2`, `recv from rank 3 timed out`, `waiting for data from peer rank 1`.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
@@ -87,6 +88,8 @@ _CHANGED = regex(
     r"^\s*-[rwxsStT-]{9}\S? .{1,200} (?P<listed>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4} "
     r"(?P<file>\S{1,300})"
     r"|^\s*Modify: (?P<told>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+    # `stat -c '%n %y'`, and `stat -c %y` of a file that it does not name
+    r"|^\s*(?:(?P<named>\S{1,300}) )?(?P<stated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4}\s*$"
 )
 _STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
 _NOW = regex(
@@ -110,6 +113,7 @@ def _ungrown(scene: Scene, last: Line) -> Sight | None:
             continue
         line, at = changed
         now = max((now for each in reading.lines for now in _own_clocks(each)), default=at)
+        now = max(now, _glanced(reading.lines, at), _counted(reading.lines, line, at))
         if (silence := (now - at).total_seconds()) > patience:
             return Sight(line, f"the log had not grown for {silence:.0f} s when somebody looked")
     return None
@@ -123,11 +127,43 @@ def _change(lines: Sequence[Line], log: str) -> tuple[Line, datetime] | None:
         if (about := _STAT_FILE.search(text)) is not None:
             named = about["file"]
         elif (told := _CHANGED.search(text)) is not None:
-            name = told["file"] or named
-            if name.rsplit("/", 1)[-1] == log:
-                for at in clocks(told["listed"] or told["told"]):
+            name = told["file"] or told["named"] or named
+            is_nameless = told["stated"] and not name and len(lines) <= GLANCE_LINES
+            if name.rsplit("/", 1)[-1] == log or is_nameless:
+                for at in clocks(told["listed"] or told["told"] or told["stated"]):
                     return line, at
     return None
+
+
+GLANCE_LINES = 60  # of a file that holds what somebody saw, and no log
+_UPTIME = regex(r"^\s*(?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d):(?P<second>[0-5]\d) up \d")
+_EPOCH = regex(r"^\s*(?P<seconds>1\d{9})\s*$")
+_ZONE = regex(r" (?P<sign>[+-])(?P<hours>\d\d)(?P<minutes>\d\d)\s*$")
+
+
+def _glanced(lines: Sequence[Line], at: datetime) -> datetime:
+    """The latest clock of `uptime`, which tells no day: the first one after the log's last change."""
+    seen = [
+        at.replace(hour=int(told["hour"]), minute=int(told["minute"]), second=int(told["second"]))
+        for line in lines[:GLANCE_LINES]
+        if (told := _UPTIME.match(line.text[:40])) is not None
+    ]
+    return max((clock + timedelta(days=clock < at) for clock in seen), default=at)
+
+
+def _counted(lines: Sequence[Line], changed: Line, at: datetime) -> datetime:
+    """The time of `date +%s`, by the clock and zone in which the log's change is told."""
+    zone = _ZONE.search(changed.text[:800])
+    told = [
+        int(found["seconds"])
+        for above, line in pairwise(lines[:GLANCE_LINES])
+        if "%s" in above.text[:400] and (found := _EPOCH.match(line.text[:40])) is not None
+    ]
+    if zone is None or not told:
+        return at
+    ahead = timedelta(hours=int(zone["hours"]), minutes=int(zone["minutes"]))
+    utc = datetime.fromtimestamp(max(told), UTC).replace(tzinfo=None)
+    return utc + ahead if zone["sign"] == "+" else utc - ahead
 
 
 _OF_A_FILE = regex(r"^\s*(?:[dl-][rwxsStT-]{9}|(?:Access|Modify|Change| ?Birth): )")

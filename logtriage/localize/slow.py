@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from logtriage.localize.busy_disks import busy_disk, slow_stretches
 from logtriage.localize.durations import DATA, WAIT, WORK, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.progress import Progress, Trace, median
@@ -120,6 +121,14 @@ def _profiled(scene: Scene) -> tuple[float, Line] | None:
     return None
 
 
+def _held_by_disk(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
+    """A job with stretches of slow steps, beside whose log a disk is shown that cannot keep up."""
+    disk = busy_disk(scene)
+    if disk is None or not (slow := slow_stretches(traces)):
+        return None
+    return Slowness("slow.data", (), (disk.row, *slow[:2]), disk.waiting / 100, disk.told)
+
+
 def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness | None:
     """What made the job slow, where the times that its lines tell show it."""
     found = compare(durations(scene, topology))
@@ -138,7 +147,8 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
     if (unnamed := straggling(scene, progress, topology)) is not None:
         return replace(of_ranks(unnamed[0], topology), parts=unnamed[1])
-    return starved([trace for trace in progress.traces if len(trace.points) >= 4], scene)
+    traces = [trace for trace in progress.traces if len(trace.points) >= 4]
+    return starved(traces, scene) or _held_by_disk(traces, scene)
 
 
 def of_ranks(found: Straggling, topology: Topology) -> Slowness:
