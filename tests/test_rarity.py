@@ -164,7 +164,9 @@ def test_undated_lines_behind_an_unread_gap_do_not_tell_when_it_began(
     assert {(file, 31 + number) for file in files for number in range(82)} <= told
 
 
-@given(st.lists(st.sampled_from(["alpha going on", "beta 7 is odd", "omicron", "delta 12 of 90"]), max_size=40))
+@given(
+    st.lists(st.sampled_from(["alpha going on", "beta 7 is odd", "omicron", "delta 12 of 90"]), max_size=40)
+)
 @settings(max_examples=60, deadline=None)
 def test_all_lines_of_a_kind_are_named_each_once(lines: list[str]) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
@@ -190,3 +192,35 @@ def test_a_compressed_file_is_not_opened_again_for_what_stands_there_once(tmp_pa
     (tmp_path / "a.log.gz").unlink()
     kinds = {shape_of(blur(b"the odd one"))}
     assert list(lines_of_kinds(tmp_path, sources, passed.summaries, kinds)) == [("a.log.gz", 51)]
+
+
+@pytest.mark.parametrize(("writers", "is_shown"), [(range(12, 16), True), (range(13, 14), False)])
+def test_what_one_rank_alone_of_a_lost_host_wrote_is_no_sign_of_the_host(
+    tmp_path: Path, writers: range, is_shown: bool
+) -> None:
+    def said(rank: int) -> str:
+        odd = "".join(f"{clock(at)} INFO pool: page {at} moved\n" for at in (20, 25, 30) if rank in writers)
+        return steps(10) + odd + steps(20, first=11, at=31)
+
+    def node(host: int) -> str:
+        ranks = range(4 * host, 4 * host + 4)
+        lines = [f"[rank{rank}]: {line}" for rank in ranks for line in said(rank).splitlines()]
+        return "\n".join(sorted(lines, key=lambda line: line.split(": ")[1][:23])) + "\n"
+
+    files = {f"node-{host}.log": node(host) for host in range(6)}
+    lost = f"{clock(95)} srun: error: Node failure on node-3\n"
+    verdict = judged(tmp_path, {**files, "slurm-1.out": lost})
+    assert verdict.verdict.culprits.hosts == ("node-3",)
+    assert any("page" in line for line in indicated(verdict, tmp_path)) is is_shown
+
+
+def test_a_label_without_words_is_no_sign(tmp_path: Path) -> None:
+    def node(host: int) -> str:
+        ended = "" if host else f"{clock(61)} ERROR stopping\n{OOM}\nmore\n\n"
+        text = steps(30) + ended
+        return "".join(f"trainer-{host} main peer={host} {line}\n" for line in text.split("\n")[:-1])
+
+    files = {f"pod-{host}.log": node(host) for host in range(3)}
+    lines = indicated(judged(tmp_path, files), tmp_path)
+    assert any("OutOfMemory" in line for line in lines)
+    assert not any(line.rstrip().endswith("peer=0") for line in lines)

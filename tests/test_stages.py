@@ -132,3 +132,17 @@ def test_terminal_and_page_say_when_and_what_is_lost(tmp_path: Path) -> None:
     for shown in (screen.getvalue(), page(verdict)):
         assert "while iterating, in or after iteration 30" in shown
         assert "10 iterations, 20 s" in shown
+
+
+@pytest.mark.parametrize(("pause", "stage"), [(0.0, "iterating"), (60.0, "saving")])
+def test_a_save_whose_end_is_not_told_is_a_stage_where_steps_waited_for_it(pause: float, stage: str) -> None:
+    text, at = "", 0.0
+    for step in range(1, 41):
+        text += f"{clock(at)} INFO step {step} loss 2.1\n"
+        if step % 10 == 0:
+            text += f"{clock(at + 0.2)} INFO Saving checkpoint at /c/{step}\n"
+            at += pause
+        at += 2.0
+    text += f"{clock(at - 1.0)} DEBUG the queue is short\n"
+    found, _ = told(text, text + traceback("KeyError: 'tokens'"))
+    assert found is not None and (found.name, found.iteration) == (stage, 40)

@@ -19,7 +19,7 @@ from logtriage.intake.streams import Piece, StreamFault, blocks_between, is_seek
 from logtriage.localize.progress import Progress
 from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import SHAPE_LEAST, Lines, keyed, lines_of
-from logtriage.mining.summary import Key, Place, Summary
+from logtriage.mining.summary import Key, KeyCount, Place, Summary
 from logtriage.mining.survey import BULK_BYTES
 from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 from logtriage.regex import regex
@@ -239,13 +239,24 @@ def _own_kinds(
 def lines_of_kinds(
     root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
 ) -> Iterator[tuple[str, int]]:
-    """File and number of all lines of these kinds, in order; beyond MOST_SCANNED bytes files are left out.
+    """File and number of all lines of these kinds, each once; beyond MOST_SCANNED bytes files are left out.
 
-    Of each file only what lies between the first and the last such line is looked at.
+    Of two lines of a kind in a file the pass has told. For further ones what lies between the first and the
+    last of them is looked at.
     """
-    for source, piece, lines in _scanned(root, sources, summaries, kinds):
-        codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in kinds}
+    for source, summary in zip(sources, summaries, strict=True):
+        if source.role in JOB_ROLES:
+            found = [each for key in summary.keys.keys() & kinds if _is_told(each := summary.keys[key])]
+            yield from {(source.file, place[0]) for each in found for place in (each.first, each.last)}
+    for source, summary, piece, lines in _scanned(root, sources, summaries, kinds):
+        many = {key for key in summary.keys.keys() & kinds if not _is_told(summary.keys[key])}
+        codes = {int(lines.codes[kind.first]) for key, kind in keyed(lines) if key in many}
         yield from ((source.file, piece.first_line + index) for index in lines.of_codes(codes))
+
+
+def _is_told(count: KeyCount) -> bool:
+    """Whether the pass has told where all lines of a kind stand in a file."""
+    return count.count <= 2
 
 
 def of_most_ranks(
@@ -265,33 +276,44 @@ def of_most_ranks(
     for reading in readings:
         ranks = {rank for line in reading.lines if (rank := topology.rank(line)) is not None}
         writers[reading.source.file] = ranks
-    kept = set(kinds)
+    kept = {
+        key
+        for key in kinds
+        if not any(
+            key in each.keys and each.keys[key].count * 2 < len(ranks) >= LEAST_WRITERS
+            for source, each in zip(sources, summaries, strict=True)
+            if (ranks := writers.get(source.file)) is not None
+        )
+    }
     said: dict[tuple[str, Key], set[int | None]] = {}
-    for source, piece, lines in _scanned(root, sources, summaries, kinds):
+    for source, _, piece, lines in _scanned(root, sources, summaries, kept):
         if len(writers.get(source.file, ())) < LEAST_WRITERS:
             continue
         reader = LineReader(source, layouts[source.file])
         for key, kind in keyed(lines):
-            if key in kinds:
+            if key in kept:
                 found = lines.of_codes({int(lines.codes[kind.first])})
                 for index in found[:: max(1, len(found) // MOST_ASKED)]:
                     number, offset = piece.first_line + index, piece.offset + int(lines.starts[index])
                     line = reader.read(lines.line(index), number, offset)
                     said.setdefault((source.file, key), set()).add(topology.rank(line))
-    for (file, key), ranks in said.items():
-        if None not in ranks and len(ranks) * 2 < len(writers[file]):
+    for (file, key), own in said.items():
+        if None not in own and len(own) * 2 < len(writers[file]):
             kept.discard(key)
     return frozenset(kept)
 
 
 def _scanned(
     root: Path, sources: Sequence[Source], summaries: Sequence[Summary], kinds: Collection[Key]
-) -> Iterator[tuple[Source, Piece, Lines]]:
-    """What lies between the first and the last line of these kinds, file by file, in pieces."""
+) -> Iterator[tuple[Source, Summary, Piece, Lines]]:
+    """What lies between the first and the last line of these kinds, file by file, in pieces.
+
+    Files in which there are no more lines of a kind than the pass has told are left out.
+    """
     spare = MOST_SCANNED
     in_bulk = sum(each.bytes for each in summaries) >= BULK_BYTES
     for source, summary in zip(sources, summaries, strict=True):
-        found = [summary.keys[key] for key in summary.keys.keys() & kinds]
+        found = [each for key in summary.keys.keys() & kinds if not _is_told(each := summary.keys[key])]
         if source.role not in JOB_ROLES or not found:
             continue
         first, last = min(each.first for each in found), max(each.last for each in found)
@@ -307,7 +329,7 @@ def _scanned(
                     break
                 if piece.offset + len(piece.data) + piece.elided <= first[1]:
                     continue
-                yield source, piece, lines_of(piece.data, in_bulk=in_bulk)
+                yield source, summary, piece, lines_of(piece.data, in_bulk=in_bulk)
         except StreamFault:
             continue
 
