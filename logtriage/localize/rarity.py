@@ -280,9 +280,9 @@ def of_most_ranks(
         key
         for key in kinds
         if not any(
-            key in each.keys and each.keys[key].count * 2 < len(ranks) >= LEAST_WRITERS
+            key in each.keys
+            and each.keys[key].count * 2 < len(writers.get(source.file, ())) >= LEAST_WRITERS
             for source, each in zip(sources, summaries, strict=True)
-            if (ranks := writers.get(source.file)) is not None
         )
     }
     said: dict[tuple[str, Key], set[int | None]] = {}
