@@ -110,3 +110,13 @@ def test_a_drivers_fault_is_told_in_several_ways(tmp_path: Path, words: tuple[st
     ends = "srun: error: q-3: tasks 4-5: Exited with exit code 1\nsrun: error: q-1: tasks 0-1: Terminated\n"
     ends += "srun: error: q-2: tasks 2-3: Terminated\n"
     assert culprits(tmp_path, {"slurm-8.out": said + ends})[1:] == ((4, 5), ("q-3",))
+
+
+@pytest.mark.parametrize(
+    "form", ["{task}: host q-{task} ranks {first}..{last}\n", "{task}: node q-{task}: ranks {first}-{last}\n"]
+)
+def test_a_tasks_number_before_a_range_of_ranks_is_no_rank(tmp_path: Path, form: str) -> None:
+    told = "".join(form.format(task=task, first=4 * task, last=4 * task + 3) for task in range(4))
+    text = told + behind("3: ", steps(40))
+    text += "0: [rank13]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+    assert culprits(tmp_path, {"out.log": text})[1:] == ((13,), ("q-3",))

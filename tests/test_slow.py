@@ -341,3 +341,15 @@ def test_times_are_told_of_several_ranks_together(
     verdict = judged(tmp_path, {"train.log": of_ranges(label, 2)}).verdict
     assert verdict.failure_type == "slow.straggler"
     assert (verdict.culprits.ranks, verdict.culprits.hosts) == ((8, 9, 10, 11), hosts)
+
+
+@pytest.mark.parametrize("begins", [3, 9])
+def test_of_a_job_that_waits_for_its_data_the_step_from_which_on_is_cited(tmp_path: Path, begins: int) -> None:
+    text = "".join(
+        f"Epoch: [1][{20 * step}/5005] Time {0.2 if step < begins else 8 + step % 7 / 10:.3f} "
+        f"Data {0.03 if step < begins else 7.6 + step % 7 / 10:.3f} Loss 2.1\n"
+        for step in range(40)
+    )
+    body = judged(tmp_path, {"train.log": text}).verdict
+    assert body.failure_type == "slow.data"
+    assert any(f"[{20 * begins}/5005]" in each.text for each in body.evidence[:3])

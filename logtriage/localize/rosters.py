@@ -87,6 +87,7 @@ _INTRODUCED = (
 )
 # `cn-3: starting 8 processes, ranks 8-15`, `ranks 8..15 on cn-3`, `rank 8-15: cn-3`
 _RANGE = r"(?i:\branks?)[ =:]{0,2}\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\b"
+STATES_RANGE = regex(r"\b[Rr]anks[ =:]{0,2}\[?\d{1,6} ?(?:-|\.\.|to) ?\d{1,6}\b")
 _RANGES = (
     regex(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
     regex(rf"^\W{{0,4}}(?P<host>{HOST_WORD}),? {_RANGE}\]?:"),
@@ -321,7 +322,8 @@ _COMPLAINT = regex(
 
 
 def _introduced(message: str) -> Iterator[tuple[int, str]]:
-    for pattern in _INTRODUCED:
+    of_range = STATES_RANGE.search(message) is not None  # the number before it is not that of a rank
+    for pattern in () if of_range else _INTRODUCED:
         if (said := pattern.search(message)) and is_host(said["host"]):
             if _COMPLAINT.match(message, said.end("rank")) is None:
                 yield int(said["rank"]), said["host"]

@@ -77,8 +77,10 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     typical = median([share for share, _ in shares])
     if typical < DATA_SHARE:
         return None
+    begun = next(line for share, line in shares if share >= DATA_SHARE)
     shares.sort(key=lambda item: -item[0])
-    lines = tuple(line for _, line in shares[:3])
+    plainest, *others = (line for _, line in shares[:3])
+    lines = tuple(dict.fromkeys((plainest, begun, *others)))[:3]
     told = f"steps spend {typical:.0%} of their time waiting for data"
     return Slowness("slow.data", (), lines, typical, told)
 

@@ -18,6 +18,7 @@ from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL, communicating_processes, gpu_ranks, node_processes
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
 from logtriage.localize.rosters import (
+    STATES_RANGE,
     USUAL_RANKS,
     gather_roster,
     in_blocks,
@@ -232,7 +233,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 votes[rank][labelled] += 1
             elif introduced[rank] < 40:
                 introduced[rank] += 1
-                if said := _SAYS_HOST.search(line.message[:200]):
+                said = _SAYS_HOST.search(line.message[:200])
+                if said is not None and not STATES_RANGE.search(line.message[:300]):
                     votes[rank][said["host"]] += 1
             if line.pid is not None:
                 pids.setdefault((line.host or source.host, line.pid), rank)
