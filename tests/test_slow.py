@@ -344,7 +344,7 @@ def test_times_are_told_of_several_ranks_together(
 
 
 @pytest.mark.parametrize("begins", [3, 9])
-def test_of_a_job_that_waits_for_its_data_the_step_from_which_on_is_cited(tmp_path: Path, begins: int) -> None:
+def test_the_step_from_which_on_a_job_waits_for_its_data_is_cited(tmp_path: Path, begins: int) -> None:
     text = "".join(
         f"Epoch: [1][{20 * step}/5005] Time {0.2 if step < begins else 8 + step % 7 / 10:.3f} "
         f"Data {0.03 if step < begins else 7.6 + step % 7 / 10:.3f} Loss 2.1\n"
