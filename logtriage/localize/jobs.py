@@ -49,7 +49,8 @@ class OtherJobs:
             return self.nodes.isdisjoint(nodes)
         if len(self.named) < MANY_JOBS:
             return False
-        numbers = set(_JOB.findall(line.text[:2000]))
+        whose, _, _ = line.text[:2000].partition(" to reclaim resources")  # behind it stands for whom
+        numbers = set(_JOB.findall(whose))
         if not numbers:
             return False
         return not numbers & self.own if self.own else role in (Role.PROGRESS, Role.CONTEXT)
