@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from scenes import clock, findings, of_rank, reading, steps, traceback
 
 from logtriage.diagnose.indications import indications
@@ -92,6 +93,23 @@ def test_a_number_that_is_another_jobs_by_chance_makes_that_job_not_ones_own() -
         reading("slurmctld.log", controller, SourceRole.SCHEDULER),
     )
     assert decide(found).failure_type == "none.running"
+
+
+@pytest.mark.parametrize(
+    ("gave", "took", "kind"),
+    [(77001, 91001, "scheduler.preempted"), (91001, 77001, "none.running")],
+)
+def test_who_gave_its_nodes_to_another_job_was_preempted_and_not_who_took_them(
+    gave: int, took: int, kind: str
+) -> None:
+    numbers = range(91003, 91007)
+    others = "".join(f"[2026-01-31T08:00:00.000] sched: Allocate JobId={number}\n" for number in numbers)
+    told = f"preempted JobId={gave} has been requeued to reclaim resources for JobId={took}"
+    found = findings(
+        reading("slurm-77001.out", "job tune id 77001 nodes 2\n" + steps(40)),
+        reading("slurmctld.log", f"{others}[2026-01-31T08:01:20.000] {told}\n", SourceRole.SCHEDULER),
+    )
+    assert decide(found).failure_type == kind
 
 
 def test_nodes_that_wrote_at_the_same_time_are_no_runs_that_follow_each_other() -> None:
