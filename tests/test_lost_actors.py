@@ -120,3 +120,32 @@ def test_a_tasks_number_before_a_range_of_ranks_is_no_rank(tmp_path: Path, form:
     text = told + behind("3: ", steps(40))
     text += "0: [rank13]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
     assert culprits(tmp_path, {"out.log": text})[1:] == ((13,), ("q-3",))
+
+
+def test_a_drivers_fault_without_a_rank_is_that_of_those_who_met_it_on_that_host(tmp_path: Path) -> None:
+    broken = MISMATCH + "".join(f"[rank{rank}]: {UNSUPPORTED}" for rank in range(4, 8))
+    waited = "[rank0]: torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.\n"
+    found = culprits(tmp_path, {"node-q7.out": broken, "node-q6.out": waited})
+    assert found == ("gpu.unavailable", (4, 5, 6, 7), ("node-q7",))
+
+
+CODED = (
+    "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:64\n"
+    "[ERROR] 2026-01-31-08:{minute:02}:54 (PID:{pid}, Device:{rank}, RankID:{rank}) "
+    "ERR02200 DIST call hccl api failed.\n"
+    "{code}: 2026-01-31-08:{minute:02}:54.167.645 {words}\n        Solution: see the manual.\n"
+)
+
+
+@pytest.mark.parametrize("rank", [1, 6])
+def test_the_first_who_could_not_start_its_collectives_is_named_by_its_record(
+    tmp_path: Path, rank: int
+) -> None:
+    held = "Failed to initialize the HCCP process. Reason: Maybe the last training process is running."
+    text = CODED.format(minute=10, pid=70, rank=rank, code="EJ0001", words=held)
+    text += "        tsd client wait response fail, device response code[1]. unknown device error.\n"
+    for other in (0, 3, 5):
+        text += CODED.format(minute=12, pid=71, rank=other, code="EI0006", words="Getting socket times out.")
+    verdict = judged(tmp_path, {"train.log": steps(3) + text}).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("collective.init", (rank,))
+    assert verdict.evidence[0].text.startswith("EJ0001: ")

@@ -110,7 +110,8 @@ def blame(
         own = _ended_by_themselves(_likely_ends(exits, members), topology, others_closed=closed)
         ranks = own if len(raised) <= max(1, len(own)) else set()
         ranks = ranks or _whole_host(len(raised), hosts, topology)
-    ranks |= beside(ranks, root, candidates, exits, topology)
+    met = beside(ranks, hosts, root, candidates, exits, topology)
+    ranks, shown = ranks | met, shown | met
     size = topology.size
     named = accused(members)
     if named is not None and not machine:

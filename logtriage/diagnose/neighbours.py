@@ -20,19 +20,25 @@ _OF_A_DRIVER = ("gpu.unavailable", "cuda.version_mismatch")
 
 
 def beside(
-    ranks: set[int], root: Group, candidates: Sequence[Candidate], exits: Sequence[Exit], topology: Topology
+    ranks: set[int],
+    where: set[str],
+    root: Group,
+    candidates: Sequence[Candidate],
+    exits: Sequence[Exit],
+    topology: Topology,
 ) -> set[int]:
     """Ranks of the same host that said nothing and ended with the same code: not all write such errors.
 
     Two ranks at least must have shown it there, and none of the others anything else. What a broken driver
-    does is told in several ways: who met it in another one is among them.
+    does is told in several ways: who met it in another one is among them, also where the first tells no rank
+    but only the host, one of `where`.
     """
-    hosts = set(topology.hosts_of(ranks))
+    hosts = set(topology.hosts_of(ranks)) if ranks else where
     if root.failure_type in _OF_A_DRIVER and len(hosts) == 1:
         others = [each for each in candidates if each.failure_type in _OF_A_DRIVER and each.host in hosts]
         met = {each.rank for each in others if each.rank is not None and each.strength is Strength.DEFINITE}
-        if met - ranks:
-            return met - ranks
+        if met:
+            return met
     if root.failure_type not in _OF_A_PLACE or len(ranks) < 2 or len(hosts) != 1:
         return set()
     codes = {each.code for each in exits if each.rank in ranks and each.code > 0}

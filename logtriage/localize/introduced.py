@@ -15,8 +15,11 @@ from logtriage.regex import regex
 _INTRODUCED = regex(
     r"-- Process (?P<rank>\d+) terminated with|\bworld_rank=(?P<world>\d+)\b.*(?:failed|error)"
     r"|Exception in device=\w+:(?P<device>\d{1,5}): |\[Rank (?P<snippet>\d{1,7}) Error Snippet\]:"
+    # Of CANN, which tells the reason below, by its code: `[ERROR] … (PID:7, Device:1, RankID:9) ERR02200 …`
+    r"|\(PID:\d{1,10}, Device:\d{1,5}, RankID:(?P<coded>\d{1,7})\) ERR\d"
 )
-_INTRODUCING = ("terminated with", "world_rank=", "in device=", "Error Snippet]")  # one stands in each
+# One stands in each.
+_INTRODUCING = ("terminated with", "world_rank=", "in device=", "Error Snippet]", "RankID:")
 _RAY_TASK = regex(r"RayTaskError\(.*\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
 # Below Ray's own exception stands which node ran short; seldom it is that of the driver that repeats it.
 _NODE_THAT_RAN_LOW = regex(r"\bon the node \(IP: (?P<host>[\w.:-]{1,60}), ID: ")
@@ -38,8 +41,11 @@ def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]
     current: Introduction | None = None
     spoken_by: int | None = None  # whose own words stand among those of whom he introduces: no other rank's
     above: Line | None = None
+    is_coded = False  # nothing but a code's own lines follows
     for line in reading.lines:
         text = line.text[:400]
+        if is_coded and current is not None and line.number - current.number > INTRODUCED_LINES:
+            current = None
         may = any(words in text for words in _INTRODUCING)
         found = _INTRODUCED.search(text) if may else None
         task = _RAY_TASK.search(text) if "RayTaskError(" in text else None
@@ -47,10 +53,12 @@ def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]
             pids, pid = topology.rank_of_pid, int(task[1])
             of = pids.get((task[2], pid), pids.get((None, pid)))
             current, spoken_by = Introduction(of, line.number, task[2]), line.rank
+            is_coded = False
         elif found:
             number = int(next(group for group in found.groups() if group))
             rank = _spawned(number, line, topology, exits) if found["rank"] else number
             current, spoken_by = Introduction(rank, line.number), line.rank
+            is_coded = found["coded"] is not None
         elif " node (IP: " in text and (node := _NODE_THAT_RAN_LOW.search(text)) is not None:
             told = Introduction(None, line.number, node["host"])
             ranks[line.number] = told
