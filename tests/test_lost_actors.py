@@ -149,3 +149,19 @@ def test_the_first_who_could_not_start_its_collectives_is_named_by_its_record(
     verdict = judged(tmp_path, {"train.log": steps(3) + text}).verdict
     assert (verdict.failure_type, verdict.culprits.ranks) == ("collective.init", (rank,))
     assert verdict.evidence[0].text.startswith("EJ0001: ")
+
+
+@pytest.mark.parametrize("lost", ["workerpool0-0", "workerpool1-3"])
+def test_what_a_service_tells_of_a_replica_is_no_machine_of_its_own(tmp_path: Path, lost: str) -> None:
+    def entry(task: str, second: int, text: str) -> str:
+        labels = f'{{"job_id": "7", "task_name": "{task}"}}'
+        time = f"2026-03-02T10:00:{second:02}.000000Z"
+        return (
+            f'{{"textPayload": "{text}", "resource": {{"type": "ml_job", "labels": {labels}}}, '
+            f'"severity": "INFO", "timestamp": "{time}"}}\n'
+        )
+
+    tasks = ("workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool1-2", "workerpool1-3")
+    text = "".join(entry(task, at, f"step {at} loss 2.1") for at in range(30) for task in tasks)
+    told = f"The replica {lost} ran out-of-memory and exited with a non-zero status of 137(SIGKILL)."
+    assert culprits(tmp_path, {"logs.jsonl": text + entry("service", 40, told)})[2] == (lost,)

@@ -160,8 +160,9 @@ def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
     if isinstance(resource, dict) and isinstance(resource.get("labels"), dict):
         for key, value in resource["labels"].items():
             flat.setdefault(key, value)
-        if resource.get("type") == "ml_job" and isinstance(flat.get("task_name"), str):
-            flat.setdefault("host", flat["task_name"])
+        task = flat.get("task_name") if resource.get("type") == "ml_job" else None
+        if isinstance(task, str) and task != "service":  # which tells of the job from outside
+            flat.setdefault("host", task)
     record = fields.get("record")
     if isinstance(record, dict) and "message" in record:
         flat["message"] = record["message"]  # loguru: "text" holds the formatted line
