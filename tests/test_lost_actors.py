@@ -165,3 +165,24 @@ def test_what_a_service_tells_of_a_replica_is_no_machine_of_its_own(tmp_path: Pa
     text = "".join(entry(task, at, f"step {at} loss 2.1") for at in range(30) for task in tasks)
     told = f"The replica {lost} ran out-of-memory and exited with a non-zero status of 137(SIGKILL)."
     assert culprits(tmp_path, {"logs.jsonl": text + entry("service", 40, told)})[2] == (lost,)
+
+
+@pytest.mark.parametrize(("host", "first", "count"), [("q-3", 8, 4), ("cn12", 2, 2)])
+def test_numbers_behind_one_host_that_begin_where_another_ended_are_ranks(
+    tmp_path: Path, host: str, first: int, count: int
+) -> None:
+    missing = "OSError: libfoo.so.2: cannot open shared object file: No such file or directory\n"
+    said = "".join(
+        behind(
+            f"[{host}:{first + at}] ", 'Traceback (most recent call last):\n  File "t.py", line 3\n' + missing
+        )
+        for at in range(count)
+    )
+    others = "".join(
+        f"[W socket.cpp:697] [c10d] The client socket has failed to connect to [{other}]:29400\n"
+        for other in ("q-1", "cn11")
+    )
+    files = {f"job.{host}.out": said, "job.q-1.out": others, "job.cn11.out": others}
+    assert culprits(tmp_path / "a", files)[1] == tuple(range(first, first + count))
+    own = said.replace(f":{first}]", ":77]")  # no block: these count something else
+    assert culprits(tmp_path / "b", {**files, f"job.{host}.out": own})[1] == ()

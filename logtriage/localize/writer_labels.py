@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -230,6 +230,12 @@ def _ranks_behind(lines: Sequence[Line], world: int | None) -> bool:
     )
 
 
+def _is_later_block(numbers: Set[int]) -> bool:
+    """Whether numbers are those of the ranks of one node, and not of the first: its own would begin at 0."""
+    first, size = min(numbers, default=0), len(numbers)
+    return size > 1 and first > 0 and first % size == 0 and max(numbers) == first + size - 1
+
+
 def host_labels(lines: Sequence[Line], world: int | None = None) -> HostLabels:
     """The labels of a file most of whose lines begin with words of one row: `10.0.0.3 [1] …`, `| cn-07 …`.
 
@@ -264,6 +270,12 @@ def host_labels(lines: Sequence[Line], world: int | None = None) -> HostLabels:
     set_off = sum(label[0].endswith((":", "|")) for label in labels)
     spoken = sum(bool(text.strip()) for text in messages)
     in_turn = in_turn or set_off == spoken or (len(labels) == spoken and _are_of_pods(labels))
+    if (
+        len(counts) == 1
+        and sum(label[2] is not None for label in labels) * 2 > spoken
+        and _is_later_block(numbers)
+    ):
+        return HostLabels({word: word for word in counts}, counts_ranks=True)
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
         return HostLabels()
     if row == "#.#.#.#":
