@@ -73,9 +73,8 @@ def with_habits(
     ]
     if not any(not each.recovered and _kind(each) in usual for each in candidates):
         return list(candidates)
-    ended_badly = any(each.source_role is SourceRole.LAUNCHER and not each.recovered for each in candidates)
-    if not ended_badly or any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
-        # What was survived so often is not what ended the job, where something else may have, or nothing did.
+    if any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
+        # What was survived so often is not what ended the job, where something else may have.
         return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
     lines = {reading.source.file: reading.lines for reading in scene.readings}
     after = {
