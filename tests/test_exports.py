@@ -43,13 +43,15 @@ def rows(*columns: str, quoting: int = csv.QUOTE_MINIMAL, form: str = "%Y-%m-%d 
     return written.getvalue()
 
 
-def behind_tabs() -> str:
+def behind_tabs(stream: str = "") -> str:
     started = datetime(2026, 4, 1, 9)
-    return "".join(f"{started + timedelta(seconds=at)}.000\t{line}\n" for at, line in enumerate(LOG))
+    return "".join(f"{started + timedelta(seconds=at)}.000\t{stream}{line}\n" for at, line in enumerate(LOG))
 
 
 FORMS = {
     "behind a tab": behind_tabs(),
+    "behind the stream of a job": behind_tabs("sft-7/algo-2-1732079000\t"),
+    "behind the stream of a container": behind_tabs("ecs/trainer/0f3a9c21\t"),
     "quoted where it must be": rows(),
     "quoted throughout": rows("host", "service", quoting=csv.QUOTE_ALL, form="%Y-%m-%dT%H:%M:%S.000Z"),
 }
@@ -94,7 +96,7 @@ def test_other_lines_are_no_exports(line: str) -> None:
     assert exported(line) is None
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\x00"), max_size=60))
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\x00/"), max_size=60))
 def test_what_was_exported_comes_back(line: str) -> None:
     assert exported(f"2026-04-01T09:00:01Z\t{line}") in (line, None)
     written = io.StringIO()
@@ -154,3 +156,12 @@ def test_of_rows_of_several_pods_each_tells_its_own(tmp_path: Path) -> None:
     verdict = triage(tmp_path, offline=True)
     assert verdict.verdict.failure_type == "code.key"
     assert verdict.verdict.culprits.hosts == ("mt-2",)
+
+
+@pytest.mark.parametrize(("host", "rank"), [("algo-1", 0), ("algo-4", 27)])
+def test_behind_the_stream_of_a_line_its_writer_stands(host: str, rank: int) -> None:
+    told = (
+        f"2026-04-01T09:00:01.123Z\tsft-7/{host}-1732079000\t[1,mpirank:{rank},{host}]<stderr>:KeyError: 'x'"
+    )
+    line = LineReader(Source("x", 0, SourceRole.MERGED), Layout()).read(told.encode(), 1, 0)
+    assert (line.host, line.rank, line.message) == (host, rank, "KeyError: 'x'")

@@ -34,6 +34,10 @@ _HOST_COLUMNS = (
 )
 
 
+# Of several streams of one group CloudWatch tells of which a line is: `sft-7/algo-2-1732079000`.
+_STREAM = regex(r"[\w.-]{1,200}(?:/[\w.-]{1,200}){1,6}\t", re.ASCII)
+
+
 def exported(text: str) -> str | None:
     """The line itself, of one that a console exported; else None.
 
@@ -45,6 +49,8 @@ def exported(text: str) -> str | None:
     if found is None:
         return None
     behind = text[found.end() :]
+    if (stream := _STREAM.match(behind)) is not None:
+        return behind[stream.end() :]
     return max(row_of(text)[1:], key=len, default=behind) if '"' in found[0] else behind
 
 
