@@ -86,3 +86,30 @@ def test_a_job_that_was_taken_up_and_done_was_not_preempted(tmp_path: Path, end:
     unfinished = judged(tmp_path / "not", {"log.txt": "".join([*epochs, TAKEN])})
     assert unfinished.verdict.failure_type == "scheduler.preempted"
     assert "PREEMPTION" in first(unfinished)[1]
+
+
+ASKED = (
+    "'(ReadTimeoutError(\"HTTPSConnectionPool(host='hub.example', port=443): Read timed out.\"))' "
+    "thrown while requesting GET https://hub.example/datasets/x/resolve/main/part-00071.jsonl.zst\n"
+)
+LACKED = traceback("FileNotFoundError: zstd://{0}::hf://datasets/x@2d0a/{0}")
+
+
+@pytest.mark.parametrize(
+    ("tries", "lacked", "failure_type"),
+    [
+        (
+            "Retrying in 1s [Retry 1/2].\nRetrying in 2s [Retry 2/2].\n",
+            "part-00071.jsonl.zst",
+            "network.connection",
+        ),
+        ("attempt 3 of 3 failed\n", "part-00071.jsonl.zst", "network.connection"),
+        ("Retrying in 1s [Retry 1/5].\n", "part-00071.jsonl.zst", "data.missing"),  # which may have gone well
+        ("Retrying in 8s [Retry 5/5].\n", "other-00001.jsonl.zst", "data.missing"),
+    ],
+)
+def test_what_could_not_be_fetched_is_not_missing(
+    tmp_path: Path, tries: str, lacked: str, failure_type: str
+) -> None:
+    verdict = judged(tmp_path, {"out.txt": ASKED + tries + LACKED.format(lacked)})
+    assert verdict.verdict.failure_type == failure_type

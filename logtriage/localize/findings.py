@@ -26,6 +26,7 @@ from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
+from logtriage.localize.used_up import with_used_up
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank
@@ -75,7 +76,7 @@ def find(
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
     candidates = with_actors(gather_candidates(scene, progress, topology, exits), scene, topology)
-    candidates = survivors(candidates, scene, progress, topology, kinds)
+    candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
