@@ -115,7 +115,7 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
         "hang.silent",
         "Progress stopped and no error was written",
         0.7,
-        Culprits(ranks, findings.topology.hosts_of(ranks) if findings.topology.is_spread else ()),
+        Culprits(ranks, tuple(findings.topology.hosts_of(ranks)) if findings.topology.is_spread else ()),
         tuple(evidence),
         "localisation",
         outcome.why,

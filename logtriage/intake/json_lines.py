@@ -153,8 +153,9 @@ def _flattened(fields: dict[str, Any]) -> dict[str, Any]:
                     for deep_key, deep_value in value.items():
                         flat.setdefault(deep_key, deep_value)
     for holder in (fields, fields.get("kubernetes")):
-        for each in _NAMED if isinstance(holder, dict) else ():
-            if isinstance(named := holder.get(each), dict):
+        inner = holder if isinstance(holder, dict) else {}
+        for each in _NAMED:
+            if isinstance(named := inner.get(each), dict):
                 flat[each] = named.get("name")
     resource = fields.get("resource")  # of Google Cloud's logging: what wrote it
     if isinstance(resource, dict) and isinstance(resource.get("labels"), dict):
