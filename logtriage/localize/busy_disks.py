@@ -40,7 +40,7 @@ def busy_disk(scene: Scene) -> BusyDisk | None:
     for reading in scene.readings:
         names: list[str] = []
         waiting = 0.0
-        for line in reading.lines:
+        for line in reading.lines if any("%util" in line.text[:400] for line in reading.lines) else ():
             cells = line.text[:400].split()
             if "%iowait" in cells or "%util" in cells:
                 names = cells
