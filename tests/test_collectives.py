@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import clock, findings, judged, of_rank, reading, scene, steps
+from scenes import WATCHDOG, clock, findings, judged, of_rank, reading, scene, steps
 
 from logtriage.diagnose.offline import decide
 from logtriage.intake.reading import Reading
@@ -253,3 +253,16 @@ def test_the_odd_rank_is_cited_by_its_own_words_though_a_peer_named_it_first(tmp
     verdict = judged(tmp_path, files).verdict
     assert (verdict.failure_type, verdict.culprits.ranks) == ("collective.desync", (2,))
     assert [each.file for each in verdict.evidence] == ["rank2.log", "rank0.log"]
+
+
+def test_of_two_silent_ranks_the_one_that_names_a_cause_is_blamed(tmp_path: Path) -> None:
+    dropped = f"{clock(20)} WARNING dataloader: checksum mismatch in part-7.bin, shard dropped\n"
+    files = {
+        f"rank{rank}.log": steps(9)
+        + (dropped if rank == 2 else "")
+        + steps(20, first=10, at=22)
+        + ("" if rank in (2, 5) else WATCHDOG.format(rank=rank, op="ALLREDUCE"))
+        for rank in range(9)
+    }
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("data.corrupt", (2,))

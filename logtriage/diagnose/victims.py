@@ -76,6 +76,11 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     if hints:
         # What names a cause says more than the exception that a program raises in the end.
         last_hint = ([each for each in hints if each.failure_type not in GENERAL_TYPES] or hints)[-1]
+        alike = [each for each in hints if each.failure_type == last_hint.failure_type]
+        own = sorted({each.rank for each in alike if each.rank is not None} & set(suspects.ranks))
+        if 0 < len(own) < len(suspects.ranks):  # of the others what they said last was not read, or is lost
+            there = findings.topology.hosts_of(own) if findings.topology.is_spread else []
+            culprits = Culprits(ranks=tuple(own), hosts=tuple(there))
         return Decision(
             failure_type=last_hint.failure_type,
             title=last_hint.title,
