@@ -104,6 +104,7 @@ CASES = {
         },
         "host.node_lost",
         "Kernel panic",
+        ranks=(1,),  # the only one that ran there
         hosts=("node-b",),
     ),
     "an uncorrectable error of one of eight GPUs": Case(
