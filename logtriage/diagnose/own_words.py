@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from logtriage.diagnose.decision import Decision
 from logtriage.intake.lines import LineReader
-from logtriage.localize.candidates import GENERAL_TYPES
 from logtriage.localize.findings import Findings
 from logtriage.localize.rarity import START_SHARE
 from logtriage.model import Evidence, Line, SourceRole
@@ -21,7 +20,8 @@ from logtriage.regex import regex
 CONFIDENCE = 0.68
 MOST_TIMES = 3  # a rank that compares all day and finds no fault prints more of such lines
 NEAR_SECONDS = 60.0  # before an exception, within which a NaN has to do with it
-_SAYS_LITTLE = (*GENERAL_TYPES, "collective.timeout")
+_RAISED = ("code.runtime", "code.value", "code.assertion", "code.os_error", "unknown")
+_SAYS_LITTLE = (*_RAISED, "collective.timeout")
 # No part of a longer word (an UUID, a path), and no address of memory.
 _DIGEST = regex(
     r"(?<![\w.-])(?:0[xX])?((?:[0-9a-f]{8}|[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})"
@@ -48,7 +48,7 @@ def behind_own_words(findings: Findings, decision: Decision) -> Decision:
     if decision.failure_type not in _SAYS_LITTLE or len(decision.culprits.ranks) != 1:
         return decision
     rank = decision.culprits.ranks[0]
-    raised = decision.failure_type in GENERAL_TYPES
+    raised = decision.failure_type in _RAISED
     times = [each.line.time for each in decision.evidence if each.line.time is not None]
     for line in _said_alone(findings, rank, {each.line.file for each in decision.evidence}):
         if unequal(line.text) and not _NO_DATA.search(line.text):
