@@ -186,3 +186,20 @@ def test_numbers_behind_one_host_that_begin_where_another_ended_are_ranks(
     assert culprits(tmp_path / "a", files)[1] == tuple(range(first, first + count))
     own = said.replace(f":{first}]", ":77]")  # no block: these count something else
     assert culprits(tmp_path / "b", {**files, f"job.{host}.out": own})[1] == ()
+
+
+@pytest.mark.parametrize(("resource", "used"), [("memory", "61 GiB"), ("ephemeral-storage", "98311220Ki")])
+def test_of_a_file_the_line_that_says_most_is_cited(tmp_path: Path, resource: str, used: str) -> None:
+    low = f"The node was low on resource: {resource}."
+    events = (
+        "LAST SEEN   TYPE      REASON    OBJECT           MESSAGE\n"
+        f"14m         Warning   Evicted   pod/llm-worker-1  {low}\n"
+    )
+    described = (
+        "Name:             llm-worker-1\nNode:             steel-7/10.8.0.6\nStatus:           Failed\n"
+        f"Reason:           Evicted\nMessage:          {low} Container main was using {used}.\n"
+    )
+    files = {"events.txt": events, "describe_pod_llm-worker-1.txt": described, "llm-worker-0.log": steps(40)}
+    verdict = judged(tmp_path, files).verdict
+    cited = [each.text for each in verdict.evidence if each.file.startswith("describe")]
+    assert used in cited[0]

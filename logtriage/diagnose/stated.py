@@ -76,6 +76,7 @@ def _lead(root: Group, culprits: Culprits) -> Candidate:
             not culprits.ranks and each.rank is not None and each.rank,  # all alike: rank 0 speaks
             each.time is None,
             each.time or 0.0,
+            -len(each.captures),  # of several undated lines the one that says most
         ),
     )
 
@@ -98,6 +99,10 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
 
     A recurrence in an earlier attempt comes last: it shows that a restart does not help.
     """
+
+    def told(each: Candidate) -> str | None:
+        return each.rule.id if each.rule else None
+
     lead = _lead(root, culprits)
     chosen = [lead]
     rest = [each for each in root.members if each is not lead and not each.recovered]
@@ -108,14 +113,12 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
             each.strength is Strength.HINT,
             _is_retried(each),
             each.role is not Role.CAUSE and each.record is not lead.record,
+            told(each) == told(lead) and len(each.captures) < len(lead.captures),  # says less of the same
             each.rank or 0,
             each.time is None,
             each.time or 0.0,
         )
     )
-
-    def told(each: Candidate) -> str | None:
-        return each.rule.id if each.rule else None
 
     stated = [each for each in rest if each.role is Role.CAUSE or each.record is lead.record is not None]
 
