@@ -32,7 +32,9 @@ DATA = st.one_of(
     st.binary(min_size=1, max_size=800),
     st.lists(SIGNS, min_size=1, max_size=200).map(b"".join),
     st.lists(
-        st.sampled_from([b"step 1 of 9", b"step 12 of 9", b"rank 3: deadbeef", b"", b"ok", b"x" * 31, b"y" * 64]),
+        st.sampled_from(
+            [b"step 1 of 9", b"step 12 of 9", b"rank 3: deadbeef", b"", b"ok", b"x" * 31, b"y" * 64]
+        ),
         min_size=1,
     )
     .map(b"\n".join)
