@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from logtriage.intake.levels import SYSLOG_LEVELS, level_named
 from logtriage.intake.names import OTHER_WORD
+from logtriage.intake.place_labels import PlaceLabels
 from logtriage.intake.times import Stamp
 from logtriage.model import Level
 from logtriage.regex import regex
@@ -42,7 +43,13 @@ class Columns:
     syslog_host: bool = False  # `<ISO time> host program[pid]: `
     host_labels: Set[str] = frozenset()  # `host: `
     bar_labels: Set[str] = frozenset()  # `host | `, before ranks in some lines
+    places: PlaceLabels | None = None  # what nearly all lines begin with
     host_value: int | None = None  # the place of the host among the values of a row
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether each line tells which machine or pod it is from."""
+        return self.places is not None or self.host_value is not None
 
 
 _RANK_BRACKET = regex(r"\[(?:(?i:rank)[ _:=-]{0,2}|process=)(\d{1,6})(?:/\d{1,6}|-restart\d+)?\](:?)")
@@ -95,6 +102,8 @@ _FACILITY = regex(r"(?:kern|user|daemon|syslog|local\d|auth) *:(\w{3,7}) *: ")
 def read_labels(text: str, position: int, columns: Columns, head: Head) -> int:
     """Read a line's launcher prefixes from `position` on into `head`; where they end."""
     size = len(text)
+    if position == 0 and columns.places is not None and (place := columns.places.read(text)) is not None:
+        head.host, position = place
     for _ in range(6):
         if position >= size:
             return position
@@ -196,7 +205,7 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
             is_host = not match[1].startswith("container_") and not _RANK_LABEL.match(match[1])
             head.host = match[1] if is_host else head.host
             return match.end()
-        if (match := _HOST_AND_RANK.match(text, position)) and not _counts_other(match[1]):
+        if (match := _HOST_AND_RANK.match(text, position)) and not counts_other(match[1]):
             head.host, head.rank = match[1], int(match[2])
             return match.end()
         if match := _TEE.match(text, position):
@@ -227,7 +236,7 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
     return 0
 
 
-def _counts_other(name: str) -> bool:
+def counts_other(name: str) -> bool:
     """Whether a name with a number counts something else than machines: `gpu-0`, `epoch3`, `run-12`."""
     return bool(_NO_PLACE.match(name) or OTHER_WORD.search(re.sub(r"[-_.]?\d+$", "", name)))
 

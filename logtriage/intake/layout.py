@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from logtriage.intake.clocks import boot_anchor
 from logtriage.intake.exports import host_column
 from logtriage.intake.json_lines import read_json
-from logtriage.intake.labels import PREPENDED, Columns, Head, bar_labels
+from logtriage.intake.labels import PREPENDED, Columns, Head, bar_labels, counts_other
 from logtriage.intake.levels import level_named
+from logtriage.intake.place_labels import place_labels
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY
@@ -228,6 +229,7 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
         host_labels=known,
         bar_labels=bar_labels(texts),
+        places=place_labels(texts, counts_other),
         host_value=host_column(texts[0]) if texts else None,
     )
 

@@ -14,7 +14,8 @@ from logtriage.regex import regex
 # The label of `torchrun --tee`; what a process says of itself (`[rank3]:`) is no local rank.
 # And TorchX's, of the process in a replica: `trainer/1 [3]:`.
 _TEE = regex(
-    r"(?:[\w.-]{1,100}: ?|[A-Za-z][\w.-]{0,60}/\d{1,5} )?\[(?!(?i:rank))[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]:"
+    r"(?:[\w.-]{1,100}(?:: ?| {0,40}\| ?)|[A-Za-z][\w.-]{0,60}/\d{1,5} )?"
+    r"\[(?!(?i:rank))[A-Za-z][A-Za-z_-]{0,40}(\d{1,5})\]:"
     r"|[A-Za-z][\w.-]{0,60}/\d{1,5} \[(\d{1,4})\]:"
 )
 # torchelastic's agent: `group_rank=1 … global_ranks=[8, 9, 10, 11]`, on one line or on lines of their own.

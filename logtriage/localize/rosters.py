@@ -255,11 +255,14 @@ def _own_ranges(told: Mapping[str, set[tuple[int, int]]]) -> Iterator[tuple[int,
 _INTRODUCING = regex(r"ank|RANK|PROCID|task|proc(?:ess| )")
 
 
-def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iterator[tuple[int, str]]:
+def introductions(
+    lines: Iterable[Line], silent: set[str] | None = None, *, behind_places: bool = False
+) -> Iterator[tuple[int, str]]:
     """Ranks that lines say to run on a host, each with that host.
 
     Of lines that differ in digits alone all are read only if the first one of them says so; `silent` are the
-    others, without their digits, which further files need not be asked for again.
+    others, without their digits, which further files need not be asked for again. Where lines stand
+    `behind_places`, labels with their hosts, those are read with them.
     """
     silent = set() if silent is None else silent
     in_table = False
@@ -267,6 +270,8 @@ def introductions(lines: Iterable[Line], silent: set[str] | None = None) -> Iter
     counted: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for line in lines:
         message = _with_own_rank(line)
+        if behind_places and line.host is not None:
+            message = f"{line.host} {message}"
         if in_table and (row := _RANK_AND_HOST.match(message)) is not None:
             if is_host(row["host"]):
                 yield int(row["rank"]), row["host"]

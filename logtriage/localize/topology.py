@@ -197,11 +197,15 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
             hosts[source.host] += 1
         if source.role not in JOB_ROLES:
             continue
-        named_hosts.update({line.host for line in reading.lines if line.host})
+        writers = {line.host for line in reading.lines if line.host}
+        named_hosts.update(writers)
+        if reading.layout.columns.tells_places:
+            hosts.update(writers)
         if said_by := said_ranks(reading.lines):
             pids |= said_by
             ranks.update(said_by.values())
-        for introduced_rank, host in set(introductions(reading.lines, silent)):
+        behind_places = reading.layout.columns.places is not None
+        for introduced_rank, host in set(introductions(reading.lines, silent, behind_places=behind_places)):
             ranks.add(introduced_rank)
             votes[introduced_rank][host] += 1
         for line in reading.lines:
