@@ -181,6 +181,7 @@ TEXT = st.text(max_size=300).map(lambda text: "".join(" " if each.isspace() else
 
 @settings(max_examples=40, deadline=None)
 @given(st.one_of(TEXT, st.sampled_from(EXAMPLES)))
+@example("AAAA_")
 def test_a_pattern_matches_the_line_that_it_comes_from(line: str) -> None:
     """For any text: a pattern that is offered runs in linear time and hits its own line, by its keyword."""
     from logtriage.rulebank.matcher import without_digits

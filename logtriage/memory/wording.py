@@ -157,6 +157,8 @@ def _wording(
         return f"(?:{atom.pattern})"
 
     pattern = _pattern(atoms, value)
+    if pattern_of(pattern).search(line) is None:  # an underscore that was trimmed is part of a word
+        pattern = re.sub(r"^\\b|(?<!\\)\\b$", lambda _: r"(?:\b|_)", pattern)
     title, titled = "", set[str]()
     for atom in atoms:
         if atom.kind is Kind.TEXT:
