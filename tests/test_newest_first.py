@@ -141,6 +141,25 @@ def test_a_file_of_few_lines_is_read_as_the_others_of_its_export(tmp_path: Path)
     assert [source.is_newest_first for source in discover(tmp_path).sources] == [True, True, False]
 
 
+def test_of_a_broken_export_what_can_be_read_is_turned_round(tmp_path: Path) -> None:
+    text = by_line([*STEPS, *RAISED, *SHUTDOWN])
+    packed = gzip.compress(text.encode())
+    (tmp_path / "export.log.gz").write_bytes(packed[: len(packed) * 2 // 3])
+    verdict = triage(tmp_path, offline=True)
+    assert verdict.unreadable
+    for cited in verdict.verdict.evidence:
+        assert text.split("\n")[cited.line - 1].startswith(cited.text[:40])
+
+
+@given(st.binary(max_size=600), st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_no_bytes_break_the_look_at_their_order(head: bytes, tail: bytes) -> None:
+    assert stands_newest_first(head, tail) in (True, False, None)
+    stepping_back = b"".join(b"1%d:00:00 %b\n" % (9 - at, head[:20]) for at in range(8))
+    assert stands_newest_first(stepping_back, tail) in (True, False, None)
+    assert stands_newest_first(b"{" + head, tail) in (True, False, None)
+
+
 LINES = st.lists(
     st.sampled_from(
         ["2026-03-02T08:00:01Z a", "b", "", "  c", "Traceback (most recent call last):", '  File "x"']

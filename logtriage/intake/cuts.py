@@ -30,6 +30,8 @@ def plain_blocks(
     it is compressed or of wide characters, at a line that is long, at an end that moves. Returns the offset
     from which the rest has to be read otherwise, or None if there is no rest. Raises OSError.
     """
+    if not hasattr(os, "pread"):  # Windows
+        return start
     with path.open("rb", buffering=0) as file:
         number = file.fileno()
         head = os.pread(number, 4096, 0)

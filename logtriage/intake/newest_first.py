@@ -10,15 +10,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from logtriage.intake.compression import StreamFault
 from logtriage.intake.labels import Columns
 from logtriage.intake.prefixes import read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import time_at
 from logtriage.regex import regex
 
-MOST_BYTES = (
-    64 << 20
-)  # of a file that is turned round, which is held whole; a larger one is read as it stands
+MOST_BYTES, MOST_LINES = 64 << 20, 500_000  # of a file that is turned round; it is held whole meanwhile
 LEAST_BACK = 5  # steps back in time, among the first lines that are dated …
 MOST_ONWARD = 0.1  # … and of all steps so many, at most, may lead onward: writers' clocks and buffers differ
 _LINES = 400
@@ -44,6 +43,8 @@ def stands_newest_first(head: bytes, tail: bytes = b"") -> bool | None:
     if sum(then < now for now, then in pairwise(few)) <= sum(then > now for now, then in pairwise(few)):
         return False
     times, last = _times(head), _times(tail)
+    if not times:
+        return False
     steps = [then - now for now, then in pairwise(times) if then != now]
     onward = sum(step > 0 for step in steps)
     if onward > MOST_ONWARD * len(steps) or (last and max(last) > max(times)):
@@ -79,18 +80,27 @@ def _told_in_json(data: bytes) -> list[bytes]:
 
 
 def oldest_first(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """A stream of lines turned round; one of more than MOST_BYTES as it is."""
+    """A stream of lines turned round; one of more than MOST_BYTES or MOST_LINES as it is.
+
+    Raises the StreamFault of the stream behind what was readable.
+    """
     held = bytearray()
+    fault: StreamFault | None = None
     rest = iter(chunks)
-    for chunk in rest:
-        held += chunk
-        if len(held) > MOST_BYTES:
-            yield bytes(held)
-            yield from rest
-            return
+    try:
+        for chunk in rest:
+            held += chunk
+            if len(held) > MOST_BYTES:
+                yield bytes(held)
+                yield from rest
+                return
+    except StreamFault as error:
+        fault = error
     data = bytes(held)
     lines = _lines(data)
     yield b"\n".join(lines[place] for place in oldest_first_order(data)) + b"\n" * data.endswith(b"\n")
+    if fault is not None:
+        raise fault
 
 
 def oldest_first_order(data: bytes) -> list[int]:
@@ -100,8 +110,9 @@ def oldest_first_order(data: bytes) -> list[int]:
     upside down: then each line was exported by itself. What stands above all dated lines, such as names
     of columns, stays there; so do the brackets of a list of records that are printed over many lines.
     """
-    if len(data) > MOST_BYTES:
-        return list(range(data.count(b"\n") + (not data.endswith(b"\n"))))
+    count = data.count(b"\n") + (not data.endswith(b"\n"))
+    if len(data) > MOST_BYTES or count > MOST_LINES:
+        return list(range(count))
     lines = _lines(data)
     last = len(lines)
     if _OPENING.match(data) is None:

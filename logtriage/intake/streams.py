@@ -89,11 +89,18 @@ def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[byt
 def stored_places(root: Path, source: Source) -> list[tuple[int, int]]:
     """For each line of a stream the number, from 1, and the offset of the same line as the file holds it.
 
-    For sources whose newest lines stand on top. Raises StreamFault as `stream` does.
+    For sources whose newest lines stand on top; of a broken one for what can be read. Raises StreamFault if
+    nothing can be read.
     """
-    data = b"".join(stream(root, source.as_stored))
+    data = bytearray()
+    try:
+        for chunk in stream(root, source.as_stored):
+            data += chunk
+    except StreamFault:
+        if not data:
+            raise
     offsets = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
-    return [(place + 1, offsets[place]) for place in oldest_first_order(data)]
+    return [(place + 1, offsets[place]) for place in oldest_first_order(bytes(data))]
 
 
 def turned_places(root: Path, sources: Sequence[Source]) -> dict[str, list[tuple[int, int]]]:
