@@ -61,3 +61,26 @@ def test_the_same_digest_twice_is_never_unequal(one: str, other: str) -> None:
 def test_parts_of_an_uuid_are_no_digests() -> None:
     one, other = "9f31ab22-cd4e-11ff-8a3b-0123456789ab", "11aa33bb-44cc-55dd-8a3b-0123456789ab"
     assert not unequal(f"GPU-{one} beside GPU-{other}")
+
+
+def test_one_ranks_own_nan_is_blamed_where_the_tracebacks_of_all_hosts_name_no_rank(tmp_path: Path) -> None:
+    files = {}
+    for at, host in enumerate(("gq-n1", "gq-n2", "gq-n3")):
+        lines = [
+            f"2026-04-03 08:{epoch:02d}:00 INFO: rank {4 * at + rank} epoch {epoch} loss 0.{90 - epoch}"
+            for epoch in range(20)
+            for rank in range(4)
+        ]
+        if host == "gq-n2":
+            lines.append("2026-04-03 08:20:01 WARNING: rank 6 epoch 20 loss=nan grad_norm=nan (118)")
+        lines += [
+            "2026-04-03 08:20:03 INFO: reduced loss nan",
+            "Traceback (most recent call last):",
+            '  File "/opt/gq/train.py", line 90, in step',
+            '    raise FloatingPointError("the loss of all ranks is nan")',
+            "FloatingPointError: the loss of all ranks is nan",
+        ]
+        files[f"{host}.log"] = "\n".join(lines) + "\n"
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "numerics.nan"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((6,), ("gq-n2",))

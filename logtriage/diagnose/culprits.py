@@ -176,16 +176,21 @@ def _taken(
 
 
 def _own_nan(members: Sequence[Candidate]) -> Culprits | None:
-    """Whose warning of a NaN of its own came before several ranks stopped for the sum of all.
+    """Whose warning of a NaN of its own came before several ranks, or files, stopped for the sum of all.
 
-    Not rank 0's: it tells what all have.
+    Not rank 0's: it tells what all have. What is more than a warning counts if it alone names a rank.
     """
     dated = [(each.time, each) for each in members if each.time is not None]
-    ends = [(time, each.rank) for time, each in dated if each.strength is not Strength.HINT]
-    if len({rank for _, rank in ends}) < 2:
+    named = {each.rank for _, each in dated if each.rank is not None}
+    alone = named if len(named) == 1 else set()
+    ends = [
+        (time, each) for time, each in dated if each.strength is not Strength.HINT and each.rank not in alone
+    ]
+    if len({each.line.file if each.rank is None else each.rank for _, each in ends}) < 2:
         return None
     first = min(time for time, _ in ends)
-    early = [each for time, each in dated if each.strength is Strength.HINT and time < first]
+    warned = [each for _, each in dated if each.strength is Strength.HINT or each.rank in alone]
+    early = [each for each in warned if each.time is not None and each.time < first]
     if len({each.rank for each in early}) != 1 or not (rank := early[0].rank):
         return None
     return Culprits((rank,), (early[0].host,) if early[0].host else ())
