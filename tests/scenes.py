@@ -128,6 +128,12 @@ def judged(folder: Path, files: Mapping[str, str | bytes]) -> Verdict:
     return verdict
 
 
+def place(folder: Path, files: Mapping[str, str | bytes]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Who is blamed for what happened to a job with these files: ranks and hosts."""
+    culprits = judged(folder, files).verdict.culprits
+    return culprits.ranks, culprits.hosts
+
+
 def decompressed(name: str, content: str | bytes) -> bytes:
     data = content.encode() if isinstance(content, str) else content
     return gzip.decompress(data) if name.endswith(".gz") and not name.endswith(".tar.gz") else data

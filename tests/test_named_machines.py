@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, behind, clock, judged, steps, traceback
+from scenes import bank_read_once, behind, clock, place, steps, traceback
 
 IMPORT = traceback("ModuleNotFoundError: No module named 'einops'")
 KILLED = "State: Terminated\n      Reason: OOMKilled\n      Exit Code: 137\n"
@@ -16,11 +16,6 @@ KILLED = "State: Terminated\n      Reason: OOMKilled\n      Exit Code: 137\n"
 def _bank_is_read_once() -> Iterator[None]:
     with bank_read_once():
         yield
-
-
-def place(folder: Path, files: dict[str, str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    culprits = judged(folder, files).verdict.culprits
-    return culprits.ranks, culprits.hosts
 
 
 @pytest.mark.parametrize("words", ["process {} of 4", "process_index={}/4, 16 devices", "Process id: {}/4"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, judged, steps
+from scenes import bank_read_once, judged, place, steps
 
 ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
 ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
@@ -18,11 +18,6 @@ LOST = "NCCL error: remote process exited or there was a network error, NCCL ver
 def _bank_is_read_once() -> Iterator[None]:
     with bank_read_once():
         yield
-
-
-def place(folder: Path, files: dict[str, str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    culprits = judged(folder, files).verdict.culprits
-    return culprits.ranks, culprits.hosts
 
 
 @pytest.mark.parametrize("label", ["[{host}:r{rank}] ", "[{host} rank {rank}] ", "[{host}/rank-{rank}] "])

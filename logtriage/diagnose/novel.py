@@ -19,7 +19,7 @@ from logtriage.localize.rarity import (
     lone_kinds,
     of_most_ranks,
 )
-from logtriage.mining.kinds import keyed, lines_of
+from logtriage.mining.kinds import key_of
 from logtriage.mining.summary import Key, Summary
 from logtriage.model import Culprits, Evidence, Level, Line, Source, SourceRole
 from logtriage.regex import regex
@@ -169,8 +169,7 @@ def _kinds(lines: Sequence[Line]) -> list[list[Line]]:
     """The lines by their kind, each in order of files and numbers."""
     found: dict[Key, list[Line]] = {}
     for line in lines:
-        for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n")):
-            found.setdefault(key, []).append(line)
+        found.setdefault(key_of(line.text), []).append(line)
     return list(found.values())
 
 

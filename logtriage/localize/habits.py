@@ -17,7 +17,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.mining.kinds import keyed, lines_of
+from logtriage.mining.kinds import key_of
 from logtriage.mining.summary import Key, Summary
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
@@ -81,7 +81,7 @@ def with_habits(
         id(each): _after(each, lines[each.line.file], topology) for each in candidates if _kind(each) in usual
     }
     followed = Counter(
-        (_kind(each), _shape(after[id(each)][0]))
+        (_kind(each), key_of(after[id(each)][0].text))
         for each in candidates
         if each.recovered and after.get(id(each))
     )
@@ -90,7 +90,7 @@ def with_habits(
         if not each.recovered
         and (said := after.get(id(each)))
         and (
-            followed[_kind(each), _shape(said[0])] >= HABIT
+            followed[_kind(each), key_of(said[0].text)] >= HABIT
             or (each.rank is not None and sum(map(_is_calm, said)) >= WRITTEN_ON)
         )
         else each
@@ -145,11 +145,6 @@ def _after(candidate: Candidate, lines: Sequence[Line], topology: Topology) -> l
     return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
 
 
-def _shape(line: Line) -> bytes | None:
-    found = [key for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n"))]
-    return found[0] if found else None
-
-
 def _is_calm(line: Line) -> bool:
     return line.level not in _LOUD and UNDONE.search(line.message[:400]) is None
 
@@ -167,9 +162,7 @@ def _lived_with(
 
 
 def _files(candidate: Candidate, scene: Scene, kinds: Kinds, went_on: Callable[[float], bool]) -> int:
-    key = _shape(candidate.line)
-    if key is None:
-        return 0
+    key = key_of(candidate.line.text)
     if key in kinds.of_good_runs:
         return HABIT
     count = 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from logtriage.localize.habits import Kinds
 from logtriage.localize.scene import Scene
-from logtriage.mining.kinds import keyed, lines_of
+from logtriage.mining.kinds import key_of
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 from logtriage.regex import regex
 
@@ -65,8 +65,7 @@ def _is_new(line: Line, kinds: Kinds) -> bool:
     if not line.text.strip() or line.level in (Level.WARNING, *_LOUD) or _BAD.search(line.message[:1000]):
         return False
     summary = kinds.of_files.get(line.file)
-    found = [key for key, _ in keyed(lines_of(line.text.encode("utf-8", "replace") + b"\n"))]
-    count = summary.keys.get(found[0]) if summary is not None and found else None
+    count = summary.keys.get(key_of(line.text)) if summary is not None else None
     return count is not None and summary is not None and count.first[0] > summary.lines - _tail(count.count)
 
 

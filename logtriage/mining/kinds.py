@@ -207,3 +207,10 @@ def keyed(lines: Lines) -> Iterator[tuple[bytes, Kind]]:
     for index, line in zip(indices, lines.texts(indices), strict=True):
         text = text_of(line)[:KEY_BYTES]
         yield text, Kind(text, index, index, 1)
+
+
+def key_of(line: str) -> bytes:
+    """The key of the kind of one line, without its end."""
+    raw = line.encode("utf-8", "replace")
+    shape = shape_of(blur(raw))
+    return shape if len(shape) >= SHAPE_LEAST else text_of(raw)[:KEY_BYTES]
