@@ -6,19 +6,23 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkProcess
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Done = TypeVar("Done")
 
+START = "fork" if sys.platform == "linux" else "spawn"  # elsewhere libraries of the system do not bear forks
 PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing is left to take
+ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
+_UNSENT = 2  # results that a copy has ready before it waits for the one that takes them
 
 
 def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list[Done]:
@@ -28,36 +32,88 @@ def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list
     to be had (outside Linux, in a daemon of `multiprocessing`) or not safe (beside other threads, whose locks
     a copy would hold for ever). So is what copies left undone, whatever ended them.
     """
-    copies = min(processes, number) - 1
-    is_daemon = multiprocessing.current_process().daemon
-    if copies < 1 or sys.platform != "linux" or is_daemon or threading.active_count() > 1:
-        return [work(at) for at in range(number)]
-    forks = multiprocessing.get_context("fork")
-    taken: Synchronized[int] = forks.Value("q", 0)
+    if START != "fork" or threading.active_count() > 1:
+        processes = 1
     found: dict[int, Done] = {}
-    begun: list[tuple[ForkProcess, Connection]] = []
+    deadline: float | None = None  # from when on nothing came
+
+    def is_patient() -> bool:
+        nonlocal deadline
+        deadline = deadline or time.monotonic() + PATIENCE_SECONDS
+        return time.monotonic() < deadline
+
+    for at, done in as_done(work, number, min(processes, number) - 1, is_patient):
+        found[at] = done
+        deadline = None
+    return [found[at] if at in found else work(at) for at in range(number)]
+
+
+def as_done(
+    work: Callable[[int], Done],
+    number: int,
+    copies: int,
+    waits_on: Callable[[], bool],
+    *,
+    is_idle: bool = False,
+) -> Iterator[tuple[int, Done]]:
+    """Each of `work(0)` to `work(number - 1)` with its number, in the order in which they are done.
+
+    Done by this process, unless it `is_idle`, and so many copies of it, which are forked on Linux; elsewhere
+    `work` must be picklable to have any. What copies that ended early left undone is done here. While this
+    process has nothing else to do, `waits_on` is asked five times a second whether copies are waited for;
+    what they have in hand is left out as soon as it says no. No copy outlives this.
+    """
+    copies = 0 if multiprocessing.current_process().daemon else min(copies, number)
+    if copies < 1:
+        for at in range(number):
+            yield at, work(at)
+        return
+    context: Any = multiprocessing.get_context(START)
+    taken: Synchronized[int] = context.Value("q", 0)
+    begun: list[tuple[BaseProcess, Connection]] = []
+    open_: list[Connection] = []
+    missing = set(range(number))
     try:
         for _ in range(copies):
-            receiver, sender = forks.Pipe(duplex=False)
-            copy = forks.Process(
+            receiver, sender = context.Pipe(duplex=False)
+            copy = context.Process(
                 target=_in_copy, args=(work, number, taken, sender, os.getpid()), daemon=True
             )
             with contextlib.suppress(OSError):  # no more processes, or no memory for them
                 copy.start()
                 begun.append((copy, receiver))
+                open_.append(receiver)
             sender.close()
-        for at in _claimed(taken, number):
-            found[at] = work(at)
-        for _, receiver in begun:
-            with contextlib.suppress(EOFError, OSError):
-                if receiver.poll(PATIENCE_SECONDS):
-                    found.update(receiver.recv())
+        for at in () if is_idle else _claimed(taken, number):
+            yield at, work(at)
+            missing.discard(at)
+            for each in _received(open_, 0):
+                yield each
+                missing.discard(each[0])
+        while open_ and missing and waits_on():
+            for each in _received(open_, ASKED_SECONDS):
+                yield each
+                missing.discard(each[0])
+        if not open_:
+            for at in sorted(missing):
+                yield at, work(at)
     finally:
         for copy, receiver in begun:
             receiver.close()
             copy.terminate()
             copy.join()
-    return [found[at] if at in found else work(at) for at in range(number)]
+
+
+def _received(open_: list[Connection], seconds: float) -> Iterator[tuple[int, Any]]:
+    """What copies have sent, waited for so long; those that are at their end are `open_` no more."""
+    while ready := wait(open_, seconds):
+        for receiver in ready:
+            assert isinstance(receiver, Connection)
+            try:
+                yield receiver.recv()
+            except (EOFError, OSError):
+                open_.remove(receiver)
+        seconds = 0
 
 
 def _claimed(taken: Synchronized[int], number: int) -> Iterator[int]:
@@ -76,12 +132,26 @@ def _in_copy(
 ) -> None:
     gc.freeze()  # looking for garbage would copy all pages of the parent
     bound_to(parent)
-    found = {}
+    done: queue.Queue[tuple[int, Done] | None] = queue.Queue(_UNSENT)
+    # Who takes the results has work of its own in hand, and this one need not wait for that.
+    sending = threading.Thread(target=_send, args=(done, sender), daemon=True)
+    sending.start()
     with contextlib.suppress(Exception):  # done again by the parent, which then sees the error
         for at in _claimed(taken, number):
-            found[at] = work(at)
-    with contextlib.suppress(OSError):
-        sender.send(found)
+            done.put((at, work(at)))
+    done.put(None)
+    sending.join()
+
+
+def _send(done: queue.Queue[tuple[int, Done] | None], sender: Connection) -> None:
+    is_open = True
+    while (each := done.get()) is not None:
+        try:
+            if is_open:
+                sender.send(each)
+        except Exception:  # it cannot be pickled, or nobody is there any more
+            is_open = False
+    sender.close()
 
 
 def bound_to(parent: int) -> None:

@@ -15,9 +15,12 @@ from pathlib import Path
 import pytest
 
 from logtriage import forks, pipeline
-from logtriage.forks import shared_out
+from logtriage.forks import as_done, shared_out
 from logtriage.intake import reading
 from logtriage.intake.folder import discover
+from logtriage.mining import survey
+from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.matcher import Matcher
 
 
 @pytest.fixture(autouse=True)
@@ -123,3 +126,65 @@ def test_no_copy_is_made_for_a_small_job(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(forks.multiprocessing, "get_context", refused)
     folder = Path(__file__).parent.parent / "fixtures" / "two-nodes-segfault" / "logs"
     assert pipeline.triage(folder, offline=True, workers=4).verdict.failure_type == "process.native_crash"
+
+
+def test_results_come_as_they_are_done_and_an_idle_parent_does_none() -> None:
+    def work(at: int) -> tuple[int, int]:
+        threading.Event().wait(0.5 if at == 0 else 0.01)
+        return at, os.getpid()
+
+    came = list(as_done(work, 8, 2, lambda: True, is_idle=True))
+    assert sorted(at for at, _ in came) == list(range(8))
+    assert came[-1][0] == 0
+    assert os.getpid() not in {process for _, (_, process) in came}
+
+
+def test_what_idle_copies_that_were_killed_left_undone_is_done_by_the_parent() -> None:
+    here = os.getpid()
+
+    def work(at: int) -> int:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return at + 1
+
+    assert dict(as_done(work, 6, 2, lambda: True, is_idle=True)) == {at: at + 1 for at in range(6)}
+
+
+def test_what_is_not_waited_for_is_left_out() -> None:
+    def work(at: int) -> int:
+        if at == 1:
+            threading.Event().wait()
+        return at
+
+    asked = iter([True] * 5)
+    came = list(as_done(work, 4, 2, lambda: next(asked, False), is_idle=True))
+    assert sorted(at for at, _ in came) == [0, 2, 3]
+
+
+def test_large_results_do_not_wait_for_a_parent_that_is_busy() -> None:
+    def work(at: int) -> bytes:
+        threading.Event().wait(0.05)
+        return bytes(4 << 20) + bytes([at])
+
+    assert [each[-1] for each in shared_out(work, 9, 3)] == list(range(9))
+
+
+def test_elsewhere_than_on_linux_a_job_is_read_by_processes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(4):
+        lines = (f"2026-01-05 10:00:{at % 60:02d} [rank{rank}] step {at} loss 2.5\n" for at in range(9_000))
+        (tmp_path / f"rank{rank}.log").write_text("".join(lines))
+    found = discover(tmp_path)
+    matcher = Matcher(load_bank())
+    alone = survey.survey(found.root, found.sources, matcher, workers=1)
+    monkeypatch.setattr(survey, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(forks, "START", "spawn")
+    spawned: list[str] = []
+    get_context = forks.multiprocessing.get_context
+    monkeypatch.setattr(
+        forks.multiprocessing, "get_context", lambda name: spawned.append(name) or get_context(name)
+    )
+    together = survey.survey(found.root, found.sources, matcher, workers=2)
+    assert spawned == ["spawn"]
+    assert together.summaries == alone.summaries

@@ -264,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Modules and rules make some 200,000 objects that live to the end: looking through them again and
     # again for garbage took a tenth of a small triage.
     gc.set_threshold(200_000, 20, 50)
+    atexit.register(gc.freeze)  # at the end Python would look through all of them once more
     # Looking for plugins of pydantic reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _speak_utf8(None)

@@ -78,11 +78,13 @@ def progress_shown(quiet: bool) -> Iterator[Progress | None]:
         TimeRemainingColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    # It draws when it is told, without a thread of its own: beside threads no copies of the process are made.
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
         task = bars.add_task("", total=None)
 
         def advance(file: str, done: int, total: int) -> None:
             bars.update(task, description=visible(file, 60), completed=done, total=total or None)
+            bars.refresh()
 
         yield advance
 

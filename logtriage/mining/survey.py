@@ -55,12 +55,12 @@ def survey(
             told.file = sources[part.source].file
             told((part.stop or sources[part.source].size) - part.start)
     elif is_shared:
-        if patterns is not None:  # compiled once, here: the processes load what is kept
-            patterns.compile()
         from logtriage.mining.processes import in_processes
         from logtriage.mining.tally import machine_code
 
-        machine_code()  # what is loaded here they have from their start
+        if patterns is not None:  # what is loaded here the copies have from their start
+            patterns.compile()
+        machine_code()
 
         in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
