@@ -7,6 +7,7 @@ read, so that pieces of a file can be read apart.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from logtriage.intake.levels import level_named
 from logtriage.intake.place_labels import place_labels
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
-from logtriage.intake.times import DAY
+from logtriage.intake.times import DAY, Stamp
 from logtriage.model import Source, SourceRole
 from logtriage.regex import regex
 
@@ -53,6 +54,7 @@ class Layout:
     `ranks_per_node` and `rank_offset` turn a local rank into a global one. `year` completes times without
     a year, `day` (seconds since 1970 at a midnight) times without a date, `boot` (seconds since 1970 at
     the start of the machine) the kernel's clock; each is None where neither file nor caller tells it.
+    `local_zone` is the zone (seconds east) that some lines name behind a clock that others give bare.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -69,6 +71,7 @@ class Layout:
     year: int | None = None
     day: float | None = None
     boot: float | None = None
+    local_zone: float | None = None
 
 
 def completed(layouts: Sequence[Layout]) -> list[Layout]:
@@ -141,7 +144,30 @@ def learn_layout(
         year=year if not years else years.most_common(1)[0][0],
         day=day,
         boot=boot_anchor(texts, year=year) if _is_kernel(source, heads) else None,
+        local_zone=_local_zone(stamps),
     )
+
+
+SAME_CLOCK_SECONDS = 120.0  # neighbours of one clock are not further apart, as a rule; zones are
+
+
+def _local_zone(stamps: Sequence[Stamp]) -> float | None:
+    """The zone behind some of a file's times whose other times are of the same clock, but bare.
+
+    Two loggers of one program can differ in that. What they wrote side by side tells that it is one clock.
+    """
+    zones: Counter[float] = Counter()
+    apart = 0
+    for one, other in itertools.pairwise(stamps):
+        zoned, bare = (one, other) if one.has_zone else (other, one)
+        if not zoned.east or bare.has_zone or not (bare.has_date and bare.has_year):
+            continue
+        if abs(zoned.seconds + zoned.east - bare.seconds) <= SAME_CLOCK_SECONDS:
+            zones[zoned.east] += 1
+        else:
+            apart += 1
+    zone, count = next(iter(zones.most_common(1)), (None, 0))
+    return zone if count > apart else None
 
 
 def _lines(samples: Sequence[bytes], most: int) -> list[str]:

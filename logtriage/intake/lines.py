@@ -210,6 +210,8 @@ class LineReader:
         if stamp is None:
             return None
         seconds = stamp.seconds
+        if stamp.east and stamp.east == self._layout.local_zone:
+            seconds += stamp.east  # as the lines around it, which name no zone
         if stamp.kind == "monotonic":
             if self._layout.boot is None:
                 return None

@@ -35,7 +35,7 @@ class Stamp:
     """A time found in a text, at text[start:end].
 
     `seconds` is UTC since 1970 (a naive time as if UTC); for kind "monotonic" seconds since boot; without
-    a date (`has_date` false) seconds since midnight.
+    a date (`has_date` false) seconds since midnight. `east` are the seconds by which its zone lies so.
     """
 
     seconds: float
@@ -45,6 +45,7 @@ class Stamp:
     has_zone: bool
     has_date: bool
     has_year: bool
+    east: float = 0.0
 
 
 _CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,:](\d{1,9}))?"
@@ -139,7 +140,7 @@ def _stamp(
     if day is None or clock is None:
         return None
     seconds = day + clock - (zone or 0.0)
-    return Stamp(seconds, match.start(), match.end(), kind, zone is not None, True, has_year)
+    return Stamp(seconds, match.start(), match.end(), kind, zone is not None, True, has_year, zone or 0.0)
 
 
 def _read_iso(match: re.Match[str], year: int | None) -> Stamp | None:

@@ -15,6 +15,14 @@ from logtriage.localize.finite_again import (
     unfilled_norms,
 )
 from logtriage.localize.habits import NO_KINDS, OF_RANKS, UNDONE, Kinds, with_habits
+from logtriage.localize.machine_complaints import (
+    LIVED_WITH_SECONDS,
+    LIVED_WITH_STEPS,
+    OUTLIVED_SECONDS,
+    dated_steps,
+    lived_with,
+    steps_since,
+)
 from logtriage.localize.outcome import endings, steps_between, taken_up
 from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
@@ -28,9 +36,6 @@ from logtriage.rulebank.rule import Role, Strength
 
 # A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
 _STOPS_ALL = ("code.", "network.connection", "unknown")
-OUTLIVED_SECONDS = 300.0
-LIVED_WITH_SECONDS = 60.0  # or so long after a machine's weak complaint …
-LIVED_WITH_STEPS = 20  # … so many steps
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
@@ -39,7 +44,6 @@ CALM_SECONDS = 5.0  # … so long after its exception: a process that died write
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
 AWAKE_SECONDS = 60.0  # a rank that gives up on its peers so long after an exception was not ended by it
 
-_MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
 _SUCCEEDED = regex(
     r"(?i)\b(?:retr(?:y|ies)|attempts?|tries|try|reconnect\w*|reload\w*|resum\w*|re-?read|request|download|upload"
     r"|connection|fallback)\b[^.;]{0,60}\b(?:succeeded|successful(?:ly)?|success|recovered|restored|re-?established)\b"
@@ -75,16 +79,17 @@ def survivors(
         _calm_words(scene, topology),
         _said_after(candidates, scene),
         _gave_up(candidates, topology),
-        _dated_steps(progress),
+        dated_steps(progress),
         UsualCourse(scene, topology),
     )
-    usual = _usual_complaints(candidates, progress)
+    passed = lived_with(candidates, progress, kinds)
     unfilled = unfilled_norms(candidates, progress)
     finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
     found = [
         replace(candidate, recovered=True)
-        if _means_nothing(candidate, usual, unfilled)
+        if (candidate.line.file, candidate.line.number) in passed
+        or _is_of_unfilled(candidate, unfilled)
         or _ended_nothing(candidate, progress, done)
         or was_finished(candidate, done)
         or (candidate.line.file, candidate.line.number) in finite_again
@@ -94,18 +99,15 @@ def survivors(
     ]
 
     def went_on(time: float) -> bool:
-        return _steps_since(afterwards.steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+        return steps_since(afterwards.steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
 
     found = with_habits(found, scene, topology, kinds, went_on)
     return [_promoted(candidate, found) for candidate in found]
 
 
-def _means_nothing(candidate: Candidate, usual: set[str], unfilled: set[str]) -> bool:
-    if candidate.rule is None:
-        return False
-    if _is_weak_complaint(candidate) and candidate.rule.id in usual:
-        return True
-    return candidate.line.file in unfilled and is_of_gradients(candidate.line.text)
+def _is_of_unfilled(candidate: Candidate, unfilled: set[str]) -> bool:
+    known = candidate.rule is not None and candidate.line.file in unfilled
+    return known and is_of_gradients(candidate.line.text)
 
 
 def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) -> bool:
@@ -148,50 +150,6 @@ def _begins_below(trace: Trace, line: Line) -> bool:
     at = bisect.bisect_right(trace.points, line.number, key=lambda point: point.line.number)
     above, below = trace.points[:at], trace.points[at:]
     return len(below) >= LIVED_WITH_STEPS and (not above or below[0].step <= above[-1].step)
-
-
-def _is_weak_complaint(candidate: Candidate) -> bool:
-    return candidate.source_role in _MACHINE and candidate.strength is Strength.HINT
-
-
-def _usual_complaints(candidates: Sequence[Candidate], progress: Progress) -> set[str]:
-    """The rules of weak complaints of machines with which the job lived: it made steps long after one.
-
-    Kernels complain all day (a slow NFS server, a corrected error). What came before without harm explains
-    no end; the run itself is the history that it is held against.
-    """
-    last = progress.last_time
-    if last is None or not any(map(_is_weak_complaint, candidates)):
-        return set()
-    dated = _dated_steps(progress)
-    return {
-        each.rule.id
-        for each in candidates
-        if each.rule is not None
-        and _is_weak_complaint(each)
-        and each.time is not None
-        and (
-            last > each.time + OUTLIVED_SECONDS
-            or _steps_since(dated, each.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
-        )
-    }
-
-
-def _dated_steps(progress: Progress, behind: Line | None = None) -> list[tuple[float, int]]:
-    """Times and numbers of steps, in order; of the file of `behind` those alone that follow that line."""
-    points = [point for trace in progress.with_one_count().traces for point in trace.points]
-    return sorted(
-        (point.line.time, point.step)
-        for point in points
-        if point.line.time is not None
-        and (behind is None or point.line.file != behind.file or point.line.number > behind.number)
-    )
-
-
-def _steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
-    """By how many steps the job went on after a time; `dated` are times and steps in order."""
-    at = bisect.bisect_right(dated, (time, 1 << 62))
-    return dated[-1][1] - dated[max(at - 1, 0)][1] if at < len(dated) else 0
 
 
 def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str, int | None], list[Line]]:
@@ -292,10 +250,10 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
     # The steps of a later attempt say nothing of this one.
     if candidate.attempt is None and _stepped_long_after(candidate.line, candidate.time, progress):
         return True
-    if candidate.attempt is None and _steps_since(afterwards.steps, candidate.time) >= LIVED_WITH_STEPS:
+    if candidate.attempt is None and steps_since(afterwards.steps, candidate.time) >= LIVED_WITH_STEPS:
         # What bears no time of its own has that of its writer's last line, which can lie far before it.
-        behind = _dated_steps(progress, candidate.line)
-        if _steps_since(behind, candidate.time) >= LIVED_WITH_STEPS:
+        behind = dated_steps(progress, candidate.line)
+        if steps_since(behind, candidate.time) >= LIVED_WITH_STEPS:
             return True
     if candidate.rank is None:
         return False

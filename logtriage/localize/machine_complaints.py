@@ -1,0 +1,114 @@
+"""What a machine's own log complains of and the job lived with: slow servers, crashes of other programs.
+
+Kernels complain all day. What came before without harm explains no end; the run itself is the history that
+it is held against, and earlier good runs are as well.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Sequence
+
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.habits import HABIT, Kinds
+from logtriage.localize.progress import Progress
+from logtriage.mining.kinds import key_of
+from logtriage.model import Line, SourceRole
+from logtriage.rulebank.matcher import without_digits
+from logtriage.rulebank.rule import Strength
+
+OUTLIVED_SECONDS = 300.0
+LIVED_WITH_SECONDS = 60.0  # or so long after a machine's complaint …
+LIVED_WITH_STEPS = 20  # … so many steps
+NO_MORE_OFTEN = 3.0  # times as often as while the job went on: more would be an outage
+
+_MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
+# What comes and goes without a trace: connections to servers. A process that crashed is one of the job's only
+# where the job stops: of a synchronous one no rank can be missing.
+_PASSES = ("storage.", "network.connection")
+_CRASH = "process."
+
+
+def lived_with(candidates: Sequence[Candidate], progress: Progress, kinds: Kinds) -> set[tuple[str, int]]:
+    """The places (file, number) of machines' complaints that mean nothing for the job's end.
+
+    Those after which the job made steps for long; of a kind of which it lived with many, the few others too;
+    and what good runs had.
+    """
+    complaints = [each for each in candidates if each.source_role in _MACHINE and each.rule is not None]
+    if not complaints:
+        return set()
+    dated = dated_steps(progress)
+    last = progress.last_time
+    weak = [each for each in complaints if each.strength is Strength.HINT]
+    passing = [each for each in complaints if each.strength is not Strength.HINT and _may_pass(each)]
+    usual = {_kind(each) for each in weak if _was_outlived(each, dated, last)}
+    habits = _habits(passing, dated, last)
+    return {
+        (each.line.file, each.line.number)
+        for each in (*weak, *passing)
+        if _kind(each) in usual | habits
+        or (each in passing and _was_outlived(each, dated, last))
+        or (kinds.of_good_runs and key_of(each.line.text) in kinds.of_good_runs)
+    }
+
+
+def _habits(
+    passing: Sequence[Candidate], dated: Sequence[tuple[float, int]], last: float | None
+) -> set[tuple[str, ...]]:
+    """The kinds that came at least HABIT times while the job went on, and later not much more often."""
+    times = [each.time for each in passing if each.time is not None]
+    if not dated or not times:
+        return set()
+    lived = [each for each in passing if _was_outlived(each, dated, last)]
+    until = max((each.time or 0.0 for each in lived), default=dated[0][0])
+    healthy, rest = until - min(dated[0][0], *times, until), max(times) - until
+    before = Counter(map(_kind, lived))
+    after = Counter(_kind(each) for each in passing) - before
+    return {
+        kind
+        for kind, count in before.items()
+        if count >= HABIT and after[kind] * healthy <= NO_MORE_OFTEN * count * max(rest, LIVED_WITH_SECONDS)
+    }
+
+
+def _may_pass(candidate: Candidate) -> bool:
+    if candidate.failure_type.startswith(_PASSES):
+        return candidate.strength is not Strength.DEFINITE
+    return candidate.failure_type.startswith(_CRASH)
+
+
+def _kind(candidate: Candidate) -> tuple[str, ...]:
+    """The rule, and of a crash the program and the library in which it was: those of others are no habit."""
+    rule = candidate.rule.id if candidate.rule is not None else ""
+    if not candidate.failure_type.startswith(_CRASH):
+        return (rule,)
+    named = (candidate.capture(name) or "" for name in ("name", "module"))
+    return (rule, *map(without_digits, named))
+
+
+def _was_outlived(candidate: Candidate, dated: Sequence[tuple[float, int]], last: float | None) -> bool:
+    if candidate.time is None or last is None:
+        return False
+    return (
+        last > candidate.time + OUTLIVED_SECONDS
+        or steps_since(dated, candidate.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+    )
+
+
+def dated_steps(progress: Progress, behind: Line | None = None) -> list[tuple[float, int]]:
+    """Times and numbers of steps, in order; of the file of `behind` those alone that follow that line."""
+    points = [point for trace in progress.with_one_count().traces for point in trace.points]
+    return sorted(
+        (point.line.time, point.step)
+        for point in points
+        if point.line.time is not None
+        and (behind is None or point.line.file != behind.file or point.line.number > behind.number)
+    )
+
+
+def steps_since(dated: Sequence[tuple[float, int]], time: float) -> int:
+    """By how many steps the job went on after a time; `dated` are times and steps in order."""
+    at = bisect.bisect_right(dated, (time, 1 << 62))
+    return dated[-1][1] - dated[max(at - 1, 0)][1] if at < len(dated) else 0
