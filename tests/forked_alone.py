@@ -186,5 +186,5 @@ def test_elsewhere_than_on_linux_a_job_is_read_by_processes_of_their_own(
         forks.multiprocessing, "get_context", lambda name: spawned.append(name) or get_context(name)
     )
     together = survey.survey(found.root, found.sources, matcher, workers=2)
-    assert spawned == ["spawn"]
+    assert set(spawned) == {"spawn"}
     assert together.summaries == alone.summaries

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
+from typing import Any
 
+from logtriage import forks
 from logtriage.forks import ASKED_SECONDS, as_done
 from logtriage.mining.joined import Joined, Told
 from logtriage.mining.parts import Part, Scanned, reuse_memory, scan_part
@@ -35,8 +37,9 @@ def in_processes(
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     all_parts = [part for source_parts in order for part in source_parts]
-    done: Synchronized[int] = multiprocessing.Value("Q", 0)
-    stop: Synchronized[int] = multiprocessing.Value("b", 0)
+    context: Any = multiprocessing.get_context(forks.START)
+    done: Synchronized[int] = context.Value("Q", 0)
+    stop: Synchronized[int] = context.Value("b", 0)
     patience = LAST_BLOCK_SECONDS / ASKED_SECONDS
 
     def waits_on() -> bool:
