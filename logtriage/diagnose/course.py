@@ -26,12 +26,16 @@ def stage_and_loss(findings: Findings, decision: Decision, ranks: int) -> tuple[
     if line is None or decision.outcome in ("completed", "running"):
         return None, None
     course = gather_course(findings.scene, findings.progress.with_one_count(), findings.offsets)
+    candidate = _candidate(findings, line)
+    rank = findings.topology.rank(line)
+    if rank is None and len(decision.culprits.ranks) == 1:
+        rank = decision.culprits.ranks[0]  # in a file of several ranks without labels, words tell whose it is
     at = moment(
         course,
         line,
         time,
-        rank=findings.topology.rank(line),
-        raised=_raised(_candidate(findings, line)),
+        rank=rank,
+        raised=_raised(candidate),
         introduction=_introduction(findings, line),
         failure_type=decision.failure_type,
     )

@@ -19,6 +19,7 @@ from logtriage.localize.rarity import (
     lone_kinds,
     of_most_ranks,
 )
+from logtriage.localize.usual_course import UsualCourse
 from logtriage.mining.kinds import key_of
 from logtriage.mining.summary import Key, Summary
 from logtriage.model import Culprits, Evidence, Level, Line, Source, SourceRole
@@ -141,6 +142,8 @@ def with_novel_lines(findings: Findings, decision: Decision, novel: Novelty) -> 
     ]
     complaints = [line for line in told if line.level in _LOUD or _COMPLAINS.search(line.message[:600])]
     if decision.failure_type == "none.running":
+        course = UsualCourse(findings.scene, findings.topology)
+        complaints = [line for line in complaints if not course.went_on_behind(line, line)]
         if not complaints:
             return decision
         decision = undecided(findings)

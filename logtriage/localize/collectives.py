@@ -162,7 +162,9 @@ def silent_ranks(
     complaining = {
         each.rank
         for each in candidates
-        if each.rank is not None and each.failure_type.startswith(("collective.", "network.rendezvous"))
+        if each.rank is not None
+        and not each.recovered
+        and each.failure_type.startswith(("collective.", "network.rendezvous"))
     }
     known = set(topology.ranks) | complaining
     size = max(topology.size, max(known, default=-1) + 1)

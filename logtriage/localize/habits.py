@@ -59,7 +59,8 @@ def with_habits(
     Near the end of a log no steps tell that its writer lived, but that it wrote on as ever: the line that
     followed the others follows this one too, or its rank wrote several that complain of nothing.
     """
-    lived = _lived_with(candidates, scene, kinds, went_on)
+    lines = {reading.source.file: reading.lines for reading in scene.readings}
+    lived = _lived_with(candidates, scene, topology, lines, kinds, went_on)
     # What a traceback tells the same of is the same; of what a rule alone knows, many writers make a habit.
     survived = [(kind, each) for each in candidates if each.recovered and (kind := _kind(each)) is not None]
     writers = {(kind, each.line.file, each.rank) for kind, each in survived if each.record is None}
@@ -76,7 +77,6 @@ def with_habits(
     if any(_ends_a_job(each) and _kind(each) not in usual for each in candidates):
         # What was survived so often is not what ended the job, where something else may have.
         return [replace(each, recovered=True) if _kind(each) in usual else each for each in candidates]
-    lines = {reading.source.file: reading.lines for reading in scene.readings}
     after = {
         id(each): _after(each, lines[each.line.file], topology) for each in candidates if _kind(each) in usual
     }
@@ -91,6 +91,7 @@ def with_habits(
         and (said := after.get(id(each)))
         and (
             followed[_kind(each), key_of(said[0].text)] >= HABIT
+            or _goes_with(each.line, said[0], kinds)
             or (each.rank is not None and sum(map(_is_calm, said)) >= WRITTEN_ON)
         )
         else each
@@ -145,12 +146,33 @@ def _after(candidate: Candidate, lines: Sequence[Line], topology: Topology) -> l
     return own if candidate.rank is not None and own else [each for each in later if each.text.strip()]
 
 
+def _goes_with(complaint: Line, follower: Line, kinds: Kinds) -> bool:
+    """Whether the line behind a complaint comes with it wherever it came before, as what is said of it then.
+
+    It stands in as many lines as the complaint in each of HABIT other files, or as good runs have both.
+    """
+    key, next_key = key_of(complaint.text), key_of(follower.text)
+    if {key, next_key} <= set(kinds.of_good_runs):
+        return True
+    counts = [
+        (each.keys[key].count, each.keys[next_key].count if next_key in each.keys else 0)
+        for file, each in kinds.of_files.items()
+        if file != complaint.file and key in each.keys
+    ]
+    return len(counts) >= HABIT and all(one == other for one, other in counts)
+
+
 def _is_calm(line: Line) -> bool:
     return line.level not in _LOUD and UNDONE.search(line.message[:400]) is None
 
 
 def _lived_with(
-    candidates: Sequence[Candidate], scene: Scene, kinds: Kinds, went_on: Callable[[float], bool]
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    topology: Topology,
+    lines: Mapping[str, Sequence[Line]],
+    kinds: Kinds,
+    went_on: Callable[[float], bool],
 ) -> Counter[str]:
     """Of each kind of which some were not seen to be survived: in how many files one was, HABIT at most.
 
@@ -158,18 +180,38 @@ def _lived_with(
     """
     still_open = [each for each in candidates if not each.recovered]
     by_kind = {kind: each for each in still_open if (kind := _kind(each)) is not None}
-    return Counter({kind: _files(each, scene, kinds, went_on) for kind, each in by_kind.items()})
+    counts: Counter[str] = Counter()
+    for kind, each in by_kind.items():
+        said = _after(each, lines[each.line.file], topology) if each.record is not None else []
+        counts[kind] = _files(each, said[0] if said else None, scene, kinds, went_on)
+    return counts
 
 
-def _files(candidate: Candidate, scene: Scene, kinds: Kinds, went_on: Callable[[float], bool]) -> int:
+def _files(
+    candidate: Candidate,
+    follower: Line | None,
+    scene: Scene,
+    kinds: Kinds,
+    went_on: Callable[[float], bool],
+) -> int:
+    """In how many files such a line stands after which the job went on.
+
+    The last line of a traceback bears no time: there it is that of the line that always follows it.
+    """
     key = key_of(candidate.line.text)
     if key in kinds.of_good_runs:
         return HABIT
+    next_key = key_of(follower.text) if follower is not None else None
     count = 0
     for reading in scene.readings:
         summary = kinds.of_files.get(reading.source.file)
         seen = summary.keys.get(key) if summary is not None else None
-        if seen is not None and reading.source.role is candidate.source_role and count < HABIT:
-            time = LineReader(reading.source, reading.layout).read(seen.sample, *seen.first).time
+        if summary is None or seen is None or count >= HABIT:
+            continue
+        if reading.source.role is candidate.source_role:
+            reader = LineReader(reading.source, reading.layout)
+            time = reader.read(seen.sample, *seen.first).time
+            if time is None and next_key is not None and (said := summary.keys.get(next_key)) is not None:
+                time = reader.read(said.sample, *said.first).time if said.count == seen.count else None
             count += time is not None and went_on(time)
     return count

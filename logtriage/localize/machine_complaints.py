@@ -7,12 +7,15 @@ it is held against, and earlier good runs are as well.
 from __future__ import annotations
 
 import bisect
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from logtriage.localize.candidates import Candidate
-from logtriage.localize.habits import HABIT, Kinds
+from logtriage.localize.habits import HABIT, OF_RANKS, Kinds
 from logtriage.localize.progress import Progress
+from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import key_of
 from logtriage.model import Line, SourceRole
 from logtriage.rulebank.matcher import without_digits
@@ -21,6 +24,7 @@ from logtriage.rulebank.rule import Strength
 OUTLIVED_SECONDS = 300.0
 LIVED_WITH_SECONDS = 60.0  # or so long after a machine's complaint …
 LIVED_WITH_STEPS = 20  # … so many steps
+AWAKE_SECONDS = 15.0  # who writes so long after a crash has not crashed; clocks of one machine agree better
 NO_MORE_OFTEN = 3.0  # times as often as while the job went on: more would be an outage
 
 _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
@@ -30,11 +34,13 @@ _PASSES = ("storage.", "network.connection")
 _CRASH = "process."
 
 
-def lived_with(candidates: Sequence[Candidate], progress: Progress, kinds: Kinds) -> set[tuple[str, int]]:
+def lived_with(
+    candidates: Sequence[Candidate], scene: Scene, progress: Progress, topology: Topology, kinds: Kinds
+) -> set[tuple[str, int]]:
     """The places (file, number) of machines' complaints that mean nothing for the job's end.
 
     Those after which the job made steps for long; of a kind of which it lived with many, the few others too;
-    and what good runs had.
+    what good runs had; and crashes after which all ranks of that machine wrote on.
     """
     complaints = [each for each in candidates if each.source_role in _MACHINE and each.rule is not None]
     if not complaints:
@@ -45,10 +51,12 @@ def lived_with(candidates: Sequence[Candidate], progress: Progress, kinds: Kinds
     passing = [each for each in complaints if each.strength is not Strength.HINT and _may_pass(each)]
     usual = {_kind(each) for each in weak if _was_outlived(each, dated, last)}
     habits = _habits(passing, dated, last)
+    beside = _crashes_of_others(passing, candidates, scene, topology)
     return {
         (each.line.file, each.line.number)
         for each in (*weak, *passing)
         if _kind(each) in usual | habits
+        or id(each) in beside
         or (each in passing and _was_outlived(each, dated, last))
         or (kinds.of_good_runs and key_of(each.line.text) in kinds.of_good_runs)
     }
@@ -70,6 +78,37 @@ def _habits(
         kind
         for kind, count in before.items()
         if count >= HABIT and after[kind] * healthy <= NO_MORE_OFTEN * count * max(rest, LIVED_WITH_SECONDS)
+    }
+
+
+def _crashes_of_others(
+    passing: Sequence[Candidate], candidates: Sequence[Candidate], scene: Scene, topology: Topology
+) -> set[int]:
+    """The crashes (by id) that struck no rank: all that ran there spoke later, and none names the process.
+
+    A watchdog's word bears no time in older releases; whoever has waited in vain was there to the end.
+    """
+    crashes = [each for each in passing if each.failure_type.startswith(_CRASH) and each.time is not None]
+    if not crashes:
+        return set()
+    there: dict[str | None, set[int]] = defaultdict(set)
+    for rank, host in topology.host_of_rank.items():
+        there[topology.machine(host)].add(rank)
+    last: dict[int, float] = {}
+    for reading in scene.readings:
+        if reading.source.role in OF_RANKS:
+            for line in reading.lines:
+                writer = topology.rank(line) if line.time is not None else None
+                if writer is not None and line.time is not None:
+                    last[writer] = max(last.get(writer, line.time), line.time)
+    waited = {each.rank for each in candidates if each.failure_type == "collective.timeout"}
+    told = [each.line.text for each in candidates if each.source_role not in _MACHINE]
+    return {
+        id(each)
+        for each in crashes
+        if (ranks := there.get(topology.machine(each.host), set()))
+        and all(rank in waited or last.get(rank, 0.0) > (each.time or 0.0) + AWAKE_SECONDS for rank in ranks)
+        and not any(re.search(rf"\b{each.capture('pid')}\b", text) for text in told)
     }
 
 

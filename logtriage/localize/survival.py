@@ -35,7 +35,8 @@ from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # A rank that dies of these stops a synchronous job at once: steps of any rank long after show that it lived.
-_STOPS_ALL = ("code.", "network.connection", "unknown")
+# Who does not find the others makes no steps at all.
+_STOPS_ALL = ("code.", "network.connection", "network.rendezvous", "network.address_in_use", "unknown")
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
@@ -82,7 +83,7 @@ def survivors(
         dated_steps(progress),
         UsualCourse(scene, topology),
     )
-    passed = lived_with(candidates, progress, kinds)
+    passed = lived_with(candidates, scene, progress, topology, kinds)
     unfilled = unfilled_norms(candidates, progress)
     finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)

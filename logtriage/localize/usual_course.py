@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.model import SourceRole
+from logtriage.model import Line, SourceRole
 from logtriage.rulebank.matcher import without_digits
 
 FORM_WIDTH = 48  # of a message that tells its form
@@ -40,13 +40,17 @@ class UsualCourse:
 
     def went_on(self, candidate: Candidate) -> bool:
         """Whether the writer of a candidate wrote on as before, and for long enough."""
-        line = candidate.line
+        return self.went_on_behind(
+            candidate.line, candidate.record.lines[-1] if candidate.record is not None else candidate.line
+        )
+
+    def went_on_behind(self, line: Line, last: Line) -> bool:
+        """Whether the writer of a line wrote on behind the last of those that go with it."""
         rank = self._topology.rank(line)
         if rank is None and self._readings[line.file].source.role is not SourceRole.WORKER:
             return False
         forms = self._forms(line.file)
         own = forms.by_writer.get(rank, [])
-        last = candidate.record.lines[-1] if candidate.record is not None else line
         behind = bisect.bisect_right(own, last.number, key=lambda each: each[0])
         usual = [
             (time, form)
