@@ -35,12 +35,17 @@ _CRASH = "process."
 
 
 def lived_with(
-    candidates: Sequence[Candidate], scene: Scene, progress: Progress, topology: Topology, kinds: Kinds
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    progress: Progress,
+    topology: Topology,
+    kinds: Kinds,
+    done: Line | None = None,
 ) -> set[tuple[str, int]]:
     """The places (file, number) of machines' complaints that mean nothing for the job's end.
 
-    Those after which the job made steps for long; of a kind of which it lived with many, the few others too;
-    what good runs had; and crashes after which all ranks of that machine wrote on.
+    Those after which the job made steps for long, or was `done`; of a kind of which it lived with many, the
+    few others too; what good runs had; and crashes after which all ranks of that machine wrote on.
     """
     complaints = [each for each in candidates if each.source_role in _MACHINE and each.rule is not None]
     if not complaints:
@@ -58,8 +63,19 @@ def lived_with(
         if _kind(each) in usual | habits
         or id(each) in beside
         or (each in passing and _was_outlived(each, dated, last))
+        or (
+            done is not None
+            and None not in (done.time, each.time)
+            and (each.time or 0.0) < (done.time or 0.0)
+        )
         or (kinds.of_good_runs and key_of(each.line.text) in kinds.of_good_runs)
     }
+
+
+def _came_before(candidate: Candidate, done: Line | None) -> bool:
+    if done is None or done.time is None or candidate.time is None:
+        return False
+    return candidate.time < done.time
 
 
 def _habits(
@@ -70,7 +86,7 @@ def _habits(
     if not dated or not times:
         return set()
     lived = [each for each in passing if _was_outlived(each, dated, last)]
-    until = max((each.time or 0.0 for each in lived), default=dated[0][0])
+    until = _lived_until(dated, last)
     healthy, rest = until - min(dated[0][0], *times, until), max(times) - until
     before = Counter(map(_kind, lived))
     after = Counter(_kind(each) for each in passing) - before
@@ -79,6 +95,13 @@ def _habits(
         for kind, count in before.items()
         if count >= HABIT and after[kind] * healthy <= NO_MORE_OFTEN * count * max(rest, LIVED_WITH_SECONDS)
     }
+
+
+def _lived_until(dated: Sequence[tuple[float, int]], last: float | None) -> float:
+    """When the time began of which nobody can tell whether the job went on for long after."""
+    long_before = bisect.bisect_right(dated, dated[-1][1] - LIVED_WITH_STEPS, key=lambda each: each[1])
+    by_steps = dated[long_before - 1][0] - LIVED_WITH_SECONDS if long_before else dated[0][0]
+    return max(by_steps, (last or by_steps) - OUTLIVED_SECONDS)
 
 
 def _crashes_of_others(

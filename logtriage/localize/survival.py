@@ -83,10 +83,10 @@ def survivors(
         dated_steps(progress),
         UsualCourse(scene, topology),
     )
-    passed = lived_with(candidates, scene, progress, topology, kinds)
     unfilled = unfilled_norms(candidates, progress)
     finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
+    passed = lived_with(candidates, scene, progress, topology, kinds, done)
     found = [
         replace(candidate, recovered=True)
         if (candidate.line.file, candidate.line.number) in passed

@@ -1,0 +1,83 @@
+"""What a machine's own log complains of while the job goes on: late servers, programs beside the ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scenes import WATCHDOG, clock, findings, job, judged, of_rank, reading, steps
+
+from logtriage.model import SourceRole
+from logtriage.pipeline import triage
+
+
+def kernel(*events: tuple[float, str], host: str = "m1") -> tuple[str, str]:
+    lines = [f"{clock(at)[:10]}T{clock(at)[11:19]}+00:00 {host} kernel: {text}\n" for at, text in events]
+    return f"{host}/kern.log", "".join(lines)
+
+
+LATE = "nfs: server 10.2.0.7 not responding, timed out"
+CRASHED = "exporter[{pid}]: segfault at 10 ip 00007f00aa sp 00007ffd01 error 4 in libstdc++.so.6[7f00+2000]"
+
+
+def of_machine(*events: tuple[float, str], ranks: int = 2, last: str = "") -> list[bool]:
+    """Whether each of the machine's complaints beside ranks with 100 steps in 200 s was survived."""
+    file, text = kernel(*events)
+    logs = [of_rank(rank, steps(100) + last.format(rank=rank), host="m1") for rank in range(ranks)]
+    found = findings(*logs, reading(file, text, SourceRole.KERNEL, host="m1"))
+    return [each.recovered for each in found.candidates if each.source_role is SourceRole.KERNEL]
+
+
+def test_a_late_server_after_which_the_job_made_many_steps_ended_nothing() -> None:
+    assert of_machine((20, LATE)) == [True]
+
+
+def test_a_late_server_at_the_very_end_still_counts() -> None:
+    assert of_machine((190, LATE)) == [False]
+
+
+def test_what_came_as_often_while_the_job_went_on_is_usual_at_its_end() -> None:
+    before = [(at, LATE) for at in (5, 25, 45, 65)]
+    assert of_machine(*before, (190, LATE)) == [True] * 5
+
+
+def test_a_burst_at_the_end_is_no_habit() -> None:
+    before = [(at, LATE) for at in (5, 25, 45)]
+    burst = [(180 + at, LATE) for at in range(15)]
+    assert of_machine(*before, *burst) == [True] * 3 + [False] * 15
+
+
+def test_a_program_beside_the_ranks_that_crashed_is_none_of_them() -> None:
+    wrote = f"{clock(230)} INFO rank {{rank}} goes on\n"
+    assert of_machine((190, CRASHED.format(pid=71)), last=wrote) == [True]
+    assert of_machine((190, CRASHED.format(pid=71))) == [False]
+
+
+def test_a_crash_that_a_rank_names_is_its_own() -> None:
+    named = f"{clock(230)} ERROR RuntimeError: DataLoader worker (pid 71) is killed by signal: 11\n"
+    assert of_machine((190, CRASHED.format(pid=71)), last=named) == [False]
+
+
+def test_ranks_that_waited_in_vain_had_not_crashed() -> None:
+    undated = WATCHDOG.replace("[E131 08:30:0{rank}.100000000 ", "[E ").replace("{op}", "ALLREDUCE")
+    assert of_machine((195, CRASHED.format(pid=71)), last=undated) == [True]
+
+
+@pytest.mark.parametrize(("state", "kind"), [("OPEN", "none.running"), ("CONNECTING", "storage.filesystem")])
+def test_ceph_closes_connections_that_it_does_not_need(tmp_path: Path, state: str, kind: str) -> None:
+    events = [
+        (190 + at, f"libceph: osd4 (1)10.8.0.4:6801 socket closed (con state {state})") for at in range(2)
+    ]
+    early = (9.0, "libceph: osd9 (1)10.8.0.9:6801 socket closed (con state OPEN)")
+    files = {f"rank{rank}.log": steps(100) for rank in range(2)}
+    verdict = judged(tmp_path, files | dict([kernel(early, *events)])).verdict
+    assert verdict.failure_type == kind
+
+
+def test_what_a_good_run_s_machines_said_as_well_is_no_cause(tmp_path: Path) -> None:
+    now = {f"rank{rank}.log": steps(100) for rank in range(2)} | dict([kernel((190, LATE))])
+    ended = f"{clock(201)} INFO training finished\n"
+    good = {f"rank{rank}.log": steps(100) + ended for rank in range(2)} | dict([kernel((150, LATE))])
+    here, before = job(tmp_path / "now", now), job(tmp_path / "before", good)
+    assert triage(here, offline=True).verdict.failure_type == "storage.filesystem"
+    assert triage(here, offline=True, history=[before]).verdict.failure_type == "none.running"
