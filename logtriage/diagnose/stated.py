@@ -162,8 +162,8 @@ def _evidence(root: Group, culprits: Culprits, findings: Findings) -> tuple[Evid
         if told(each) == told(lead) and each.line.file == lead.line.file and not _is_elsewhere(each, culprits)
     ]
     earliest = min(first, key=lambda each: each.line.number, default=lead)
-    if earliest.line.number < lead.line.number and earliest not in chosen:
-        chosen.insert(1, earliest)
+    if earliest.line.number < lead.line.number:
+        chosen = [lead, earliest, *(each for each in chosen if each not in (lead, earliest))]
     cited = [Evidence(each.line, each.title, told(each)) for each in chosen]
     if (above := _code_above(lead, findings)) is not None:
         cited.insert(1, Evidence(above, "the code that raised it"))

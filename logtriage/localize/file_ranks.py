@@ -67,12 +67,13 @@ def _keyed(scene: Scene) -> dict[str, int]:
         source = reading.source
         if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
             continue
-        if any(line.rank is not None for line in reading.lines):
-            continue
+        # a library's heads (`[rank3]:`) tell the rank of some lines; of another one they speak of a gathered log
+        headed = {line.rank for line in reading.lines} - {None}
         texts = [line.text[:1000] for line in reading.lines if "rank" in line.text or "RANK" in line.text]
-        named = [rank for text in texts for rank in _KEY.findall(text)]
-        if len(named) >= max(KEYED, KEYED_SHARE * len(reading.lines)) and len(set(named)) == 1:
-            found[source.file] = int(named[0])
+        named = [int(rank) for text in texts for rank in _KEY.findall(text)]
+        often = len(named) >= max(KEYED, KEYED_SHARE * len(reading.lines))
+        if often and len(own := headed | set(named)) == 1:
+            found[source.file] = own.pop()
     return found if len(set(found.values())) == len(found) > 1 else {}
 
 

@@ -79,7 +79,9 @@ def prove(rules: Sequence[Rule], bank: Bank) -> list[Fault]:
             if not any(without_digits(literal(keyword)).lower() in lower for keyword in rule.keywords):
                 fault(f"no keyword stands in its example {shown!r}")
             if rule.role is Role.CAUSE:
-                for hit in matcher.match(example.line):
+                hits = matcher.match(example.line)
+                kept = any(hit.rule.id == rule.id for hit in hits)  # what is voided may stand beside it
+                for hit in hits:
                     if (
                         hit.rule.role is Role.CAUSE
                         and hit.rule.failure_type != rule.failure_type
@@ -87,7 +89,7 @@ def prove(rules: Sequence[Rule], bank: Bank) -> list[Fault]:
                         and rule.strength is not Strength.HINT
                     ):
                         fault(f"{hit.rule.id} ({hit.rule.failure_type}) matches its example too: {shown!r}")
-                    if hit.rule.voids:
+                    if hit.rule.voids and not kept:
                         fault(f"{hit.rule.id} voids its example {shown!r}")
         for line in rule.counterexamples:
             if found_in(line, rule) is not None:
