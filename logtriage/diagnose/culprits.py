@@ -67,7 +67,8 @@ def blame(
         if len(pods) > 1:  # a pod and the node under it
             pods = {topology.machine(each) or each for each in pods}
             pods = pods - set(topology.host_of_file.values()) or pods  # of which no list tells the node
-        elif any(_RAN_LOW in each.line.text for each in members):  # it is the node that lacked something
+        elif root.failure_type == "scheduler.launch" or any(_RAN_LOW in each.line.text for each in members):
+            # it is the node that lacked something, or where the pod did not come up
             pods = {topology.machine(each) or each for each in pods}
         if len(pods) != 1:
             return Culprits(), ""
