@@ -7,7 +7,7 @@ from dataclasses import replace
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.last_words import last_errors, tells_of_silence
-from logtriage.localize.behind import stopped_first
+from logtriage.localize.behind import broke_off_first, stopped_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.divergence import Divergence, diverged
@@ -100,14 +100,18 @@ def _has_stacks(scene: Scene) -> bool:
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
     first = stopped_first(findings.progress.traces)
     evidence = [Evidence(each.last.line, "its peers went on for longer, and then waited") for each in first]
-    if outcome.line is not None:
+    ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
+    if not first:
+        early = broke_off_first(findings.progress.traces, findings.scene)
+        ranks = tuple(early)
+        evidence += [Evidence(line, "its peers all wrote more behind this") for line in early.values()][:3]
+    if outcome.line is not None and outcome.line not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.line, "the last sign of progress"))
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
     if own is not None and own not in [each.line for each in evidence]:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
     if outcome.seen is not None and outcome.seen not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.seen, outcome.why))
-    ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
     last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))

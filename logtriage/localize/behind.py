@@ -17,6 +17,7 @@ from logtriage.localize.progress import Trace, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,35 @@ def stopped_first(traces: Iterable[Trace]) -> tuple[Trace, ...]:
     reported = [{point.step for point in trace.points} for trace in peers]
     common = {point.step for trace in late for point in trace.points[-SAME_STEPS:]}
     return late if len(common) >= SAME_STEPS and all(common <= steps for steps in reported) else ()
+
+
+def broke_off_first(traces: Iterable[Trace], scene: Scene) -> dict[int, Line]:
+    """The last lines of the few ranks that, behind the same step, wrote only the beginning of their course.
+
+    Only where each rank writes a file of its own, and all peers wrote the same kinds of lines: such as a save
+    that began everywhere and that one rank alone never called done.
+    """
+    ranked = by_rank(traces)
+    files = {trace.file for trace in ranked.values()}
+    steps = {trace.last.step for trace in ranked.values()}
+    if len(files) < len(ranked) or len(ranked) < 3 or len(steps) != 1:
+        return {}
+    last = {rank: trace.last.line for rank, trace in ranked.items()}
+    courses: dict[int, tuple[str, ...]] = {}
+    for rank, trace in ranked.items():
+        since = [line for line in scene.lines(trace.file) if line.number > trace.last.line.number]
+        written = [line for line in since if line.text.strip()]
+        last[rank] = written[-1] if written else last[rank]
+        courses[rank] = tuple(without_digits(line.message)[:200] for line in written[: MOST_BEHIND + 1])
+    usual, _ = Counter(courses.values()).most_common(1)[0]
+    early = sorted(rank for rank, course in courses.items() if course != usual)
+    if len(early) * 3 > len(ranked) or not 0 < len(usual) <= MOST_BEHIND:
+        return {}
+    begun = all(courses[rank] == usual[: len(courses[rank])] for rank in early)
+    return {rank: last[rank] for rank in early} if begun else {}
+
+
+MOST_BEHIND = 40  # lines behind the last step: of a course that goes on for longer not all may have been read
 
 
 # `timed out waiting for rank 2`, `recv from rank 3 timed out`, `waiting for data from peer rank 1`.

@@ -67,7 +67,7 @@ def _keyed(scene: Scene) -> dict[str, int]:
         source = reading.source
         if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
             continue
-        # a library's heads (`[rank3]:`) tell the rank of some lines; of another one they speak of a gathered log
+        # A library's heads (`[rank3]:`) tell the rank of some lines: those of another one, of a gathered log.
         headed = {line.rank for line in reading.lines} - {None}
         texts = [line.text[:1000] for line in reading.lines if "rank" in line.text or "RANK" in line.text]
         named = [int(rank) for text in texts for rank in _KEY.findall(text)]

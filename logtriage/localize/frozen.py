@@ -47,6 +47,7 @@ def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
         or _queued(scene, last, patience)
         or _polled(scene, last, patience)
         or _said(scene, last, patience)
+        or _listed_as_running(scene, last, patience)
     )
 
 
@@ -73,6 +74,32 @@ def _said(scene: Scene, last: Line, patience: float) -> Sight | None:
             if silence > patience:
                 return Sight(line, f"nothing had come for {silence:.0f} s when somebody looked")
             break
+    return None
+
+
+# A row of a platform's own list of jobs and tasks, and what tells when it was asked.
+_STATE = regex(r"^\s*[\w./-]{1,120}\s+(?:RUNNING|Running)(?=\s|$)")
+_ASKED = regex(r"(?i)\b(?:captured|taken|as of|asked|queried|printed|fetched)\b")
+
+
+def _listed_as_running(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """A list that calls the job running, and tells when it was made and by the log's clock when it began."""
+    begun = min((time for time in scene.job_times()), default=None)
+    if begun is None:
+        return None
+    for reading in scene.readings:
+        if reading.source.file == last.file or len(reading.lines) > LINES_BEHIND:
+            continue
+        row = next((line for line in reading.lines if _STATE.match(line.text[:400])), None)
+        asked = [line for line in reading.lines if _ASKED.search(line.text[:400])]
+        if row is None or not asked:
+            continue
+        now = max((now for line in asked for now in clocks(line.text[:400])), default=None)
+        told = [at for line in reading.lines if line not in asked for at in clocks(line.text[:400])]
+        if now is None or not any(abs((at - _naive(begun)).total_seconds()) < QUARTER for at in told):
+            continue
+        if (silence := (now - _naive(last.time or 0.0)).total_seconds()) > patience:
+            return Sight(row, f"it was listed as running {silence:.0f} s after the last step")
     return None
 
 
