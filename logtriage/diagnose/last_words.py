@@ -7,6 +7,7 @@ from itertools import islice
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import HANG_SECONDS
+from logtriage.mining.kinds import key_of
 from logtriage.model import Level, Line, Record, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
@@ -73,8 +74,19 @@ def tells_of_silence(line: Line) -> bool:
 TWICE = 2
 
 
+LEAST_FILES = 3  # that have such a line …
+WRITTEN_ON = 100  # … and so many others behind it
+
+
 def _is_usual(line: Line, findings: Findings) -> bool:
-    """Whether its file has lines of the same form after which steps were made."""
+    """Whether its file has lines of the same form after which steps were made, or several have gone on."""
+    key = key_of(line.text)
+    gone_on = (
+        key in each.keys and each.lines - each.keys[key].first[0] >= WRITTEN_ON
+        for each in findings.kinds.of_files.values()
+    )
+    if sum(gone_on) >= LEAST_FILES or key in findings.kinds.of_good_runs:
+        return True
     form = without_digits(line.message[:200])
     above = (each for each in findings.scene.lines(line.file) if each.number < line.number)
     alike = (

@@ -19,6 +19,8 @@ _JSON_LIMIT = 1_000_000
 _NO_COLUMNS = Columns()
 # A progress bar is not ended by a line end, so that a record of the logger can stand right behind it.
 _GLUED = regex(r"(?:it/s|s/it)[^\]\n]{0,200}\] ?(?=\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[rank\d|\w+: )")
+LABEL_WIDTH, MOST_LABELS = 16, 64
+STALE_SECONDS = 60.0  # so long after a rank's last time its words without one are as late as the lines around
 _BODY = regex(
     r"\s|$|Traceback \(most|During handling of|The above exception|Original Traceback|[A-Za-z_][\w.]{0,150}"
     r"(?:Error|Exception|Interrupt|Exit|Warning)\b|Exception raised from|frame #\d"
@@ -61,6 +63,7 @@ class LineReader:
         self._year = layout.year
         self._last: float | None = None
         self._last_of: dict[int, float] = {}
+        self._labels: set[str] = set()  # what stood before a time inside a line
         self._record_rank: int | None = None
         self._in_record = False
 
@@ -247,9 +250,23 @@ class LineReader:
             and (stamp.has_year or self._year)
             and (last is None or abs(stamp.seconds - last) < 1.5 * DAY)
         ):
-            if not self._layout.is_timed:
+            if not self._layout.is_timed or self._leads(clean, stamp):
                 self._last = stamp.seconds
             return stamp.seconds
-        if rank is not None and rank in self._last_of and _BODY.match(message):
-            return self._last_of[rank]  # it goes on with what that rank wrote there
+        own = self._last_of.get(rank) if rank is not None and _BODY.match(message) else None
+        if own is not None and (last is None or last - own <= STALE_SECONDS):
+            return own  # it goes on with what that rank wrote there
         return last
+
+    def _leads(self, clean: str, stamp: Stamp) -> bool:
+        """Whether a time inside a line is that of the line: a short word stands before it, as in others.
+
+        `(mon) 2026-02-01T10:00:00 gpu7 up` dates the bare lines below it, other than what mentions a time.
+        """
+        label = clean[: stamp.start]
+        if len(label) > LABEL_WIDTH or not label.strip() or (self._last or 0.0) > stamp.seconds:
+            return False
+        known = label in self._labels
+        if len(self._labels) < MOST_LABELS:
+            self._labels.add(label)
+        return known

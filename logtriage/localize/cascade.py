@@ -180,6 +180,8 @@ def _cleared_away(cause: Group, effect: Group) -> bool:
     """
     if cause.failure_type != "process.killed":
         return False
+    if _reports_its_end(cause, effect):
+        return True
     last: dict[str, int] = {}
     for each in effect.causes:
         last[each.line.file] = max(last.get(each.line.file, 0), each.line.number)
@@ -195,6 +197,20 @@ def _cleared_away(cause: Group, effect: Group) -> bool:
         and each.line.number > last[each.line.file]
         and not (each.time is not None and effect.first_time is not None and each.time < effect.first_time)
         for each in cause.causes
+    )
+
+
+def _reports_its_end(cause: Group, effect: Group) -> bool:
+    """Whether those that somebody else says to have died had raised an exception: then nobody killed them.
+
+    Such reports of supervisors often bear no time, so that of the line above them tells nothing.
+    """
+    told = [each for each in cause.causes if each.strength is not Strength.HINT]
+    raised = {each.rank: each.line.file for each in effect.causes if each.record is not None}
+    return (
+        bool(told)
+        and effect.failure_type in GENERAL_TYPES
+        and all(each.rank in raised and each.line.file != raised[each.rank] for each in told)
     )
 
 

@@ -29,6 +29,7 @@ _DURATION = regex(
     r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_wait"
     r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
+    r"|^t_(?!max|mult|min|cur|init|end|start|warm|total)[a-z]\w{2,20}$"  # `t_fwd=3.1`: what took so long
 )
 # So do several such words together, of which one at least is work or waiting: `forward-backward-compute`.
 _COMPOSED = regex(

@@ -7,9 +7,10 @@ it is held against, and earlier good runs are as well.
 from __future__ import annotations
 
 import bisect
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.habits import HABIT, OF_RANKS, Kinds
@@ -56,7 +57,7 @@ def lived_with(
     passing = [each for each in complaints if each.strength is not Strength.HINT and _may_pass(each)]
     usual = {_kind(each) for each in weak if _was_outlived(each, dated, last)}
     habits = _habits(passing, dated, last)
-    beside = _crashes_of_others(passing, candidates, scene, topology)
+    beside = _crashes_of_others(passing, candidates, scene, topology, last)
     return {
         (each.line.file, each.line.number)
         for each in (*weak, *passing)
@@ -105,9 +106,13 @@ def _lived_until(dated: Sequence[tuple[float, int]], last: float | None) -> floa
 
 
 def _crashes_of_others(
-    passing: Sequence[Candidate], candidates: Sequence[Candidate], scene: Scene, topology: Topology
+    passing: Sequence[Candidate],
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    topology: Topology,
+    last_step: float | None,
 ) -> set[int]:
-    """The crashes (by id) that struck no rank: all that ran there spoke later, and none names the process.
+    """The crashes (by id) that struck no rank: all there spoke later, or nobody noticed, and none names it.
 
     A watchdog's word bears no time in older releases; whoever has waited in vain was there to the end.
     """
@@ -125,14 +130,33 @@ def _crashes_of_others(
                 if writer is not None and line.time is not None:
                     last[writer] = max(last.get(writer, line.time), line.time)
     waited = {each.rank for each in candidates if each.failure_type == "collective.timeout"}
+    complained = max(
+        (each.time for each in candidates if each.source_role not in _MACHINE and each.time is not None),
+        default=0.0,
+    )
+    stepped = last_step if last_step is not None else math.inf
+    looked_on = max((line.time or 0.0 for line in _ends(scene)), default=0.0)
     told = [each.line.text for each in candidates if each.source_role not in _MACHINE]
     return {
         id(each)
         for each in crashes
         if (ranks := there.get(topology.machine(each.host), set()))
-        and all(rank in waited or last.get(rank, 0.0) > (each.time or 0.0) + AWAKE_SECONDS for rank in ranks)
+        and (
+            all(rank in waited or last.get(rank, 0.0) > (each.time or 0.0) + AWAKE_SECONDS for rank in ranks)
+            # Launchers and peers notice at once that a rank is gone. Nobody did, for as long as they looked
+            # on, or the job had stood still for long.
+            or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
+            or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
+        )
         and not any(re.search(rf"\b{each.capture('pid')}\b", text) for text in told)
     }
+
+
+def _ends(scene: Scene) -> Iterator[Line]:
+    """The last dated line of each log that the job's launchers or the whole of it wrote."""
+    for reading in scene.readings:
+        if reading.source.role in (SourceRole.LAUNCHER, SourceRole.MERGED):
+            yield from [line for line in reading.lines[-50:] if line.time is not None][-1:]
 
 
 def _may_pass(candidate: Candidate) -> bool:

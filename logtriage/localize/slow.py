@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from logtriage.localize.busy_disks import busy_disk, slow_stretches
-from logtriage.localize.durations import DATA, WAIT, WORK, durations, timer_tables, timings
+from logtriage.localize.durations import DATA, WAIT, WORK, Duration, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
@@ -73,6 +73,8 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
         told = f"the profiler says that {share:.0%} of the training was waiting for data"
         return Slowness("slow.data", (), (line,), share, told)
     if len(shares) < 4:
+        shares = _complaints(traces, scene)
+    if len(shares) < 4:
         return None
     typical = median([share for share, _ in shares])
     if typical < DATA_SHARE:
@@ -83,6 +85,35 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     lines = tuple(dict.fromkeys((plainest, begun, *others)))[:3]
     told = f"steps spend {typical:.0%} of their time waiting for data"
     return Slowness("slow.data", (), lines, typical, told)
+
+
+# What a loader says of itself while a step waits for it: `data loading is slow: 20.4 seconds so far`.
+_COMPLAINT = regex(
+    r"(?i)\b(?:data ?-?load(?:ing|er)s?|loading (?:the )?data|input pipeline|(?:next|data) batch)\b"
+    r"[^\n]{0,60}?\b(?:long|slow\w{0,4}|stall\w{0,4}|wait\w{0,4}|starv\w{0,4}|blocked)\b[^\n]{0,40}?"
+    r"\b(?P<seconds>\d{1,5}(?:\.\d{1,3})?) ?s(?:ec(?:ond)?s?)?\b"
+)
+_OF_LOADERS = ("oad", "nput", "batch")
+LEAST_INTERVALS = 10  # between steps, of which most hold a complaint
+
+
+def _complaints(traces: Sequence[Trace], scene: Scene) -> list[tuple[float, Line]]:
+    """Of the times between steps the share that the program says, between them, it waited for data."""
+    shares: list[tuple[float, Line]] = []
+    for trace in traces:
+        points = [point.line for point in trace.points if point.line.time is not None][:MOST_POINTS]
+        at, waited, said = 0, 0.0, None
+        for line in scene.lines(trace.file) if len(points) > LEAST_INTERVALS else ():
+            if at < len(points) and line.number >= points[at].number:
+                took = (points[at].time or 0.0) - (points[at - 1].time or 0.0)
+                if at > 0 and took > 0:
+                    shares.append((min(1.0, waited / took), said or points[at]))
+                at, waited, said = at + 1, 0.0, None
+            elif any(word in line.message for word in _OF_LOADERS):
+                found = _COMPLAINT.search(line.message[:400])
+                if found is not None and float(found["seconds"]) > waited:
+                    waited, said = float(found["seconds"]), line
+    return shares if len(shares) >= LEAST_INTERVALS else []
 
 
 def _shares_of_timers(scene: Scene) -> list[tuple[float, Line]]:
@@ -131,11 +162,27 @@ def _held_by_disk(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     return Slowness("slow.data", (), (disk.row, *slow[:2]), disk.waiting / 100, disk.told)
 
 
+LEAST_BESIDE = 3  # slow ranks of a machine tell that the one other is, too, of which one line was read
+
+
+def _with_last_of_machine(slow: Straggling, told: Sequence[Duration], topology: Topology) -> Straggling:
+    """With the one rank of a machine whose others are all slow, if the last that it told is slow as well."""
+    last = {each.rank: each.seconds for each in told if each.kind == slow.kind}
+    ranks = set(slow.ranks)
+    for host in topology.hosts_of(slow.ranks):
+        there = {rank for rank, where in topology.host_of_rank.items() if where == host}
+        others = there - ranks
+        if len(others) == 1 and len(there) > LEAST_BESIDE:
+            ranks |= {rank for rank in others if last.get(rank, 0.0) > slow.bar}
+    return replace(slow, ranks=tuple(sorted(ranks)))
+
+
 def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness | None:
     """What made the job slow, where the times that its lines tell show it."""
-    found = compare(durations(scene, topology))
+    measured = list(durations(scene, topology))
+    found = compare(measured)
     if isinstance(found, Straggling):
-        return of_ranks(found, topology)
+        return of_ranks(_with_last_of_machine(found, measured, topology), topology)
     numbers: dict[str, int] = {}
     if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
