@@ -22,7 +22,8 @@ Done = TypeVar("Done")
 START = "fork" if sys.platform == "linux" else "spawn"  # elsewhere libraries of the system do not bear forks
 PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing is left to take
 ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
-_UNSENT = 2  # results that a copy has ready before it waits for the one that takes them
+LOOKING_SECONDS = 0.01  # how often a process that works itself takes what came: looking costs as much as a small task
+_UNSENT = 16  # results that a copy has ready before it waits for the one that takes them
 
 
 def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list[Done]:
@@ -84,12 +85,16 @@ def as_done(
                 begun.append((copy, receiver))
                 open_.append(receiver)
             sender.close()
+        looked = time.monotonic()
         for at in () if is_idle else _claimed(taken, number):
             yield at, work(at)
             missing.discard(at)
+            if time.monotonic() < looked + LOOKING_SECONDS:
+                continue
             for each in _received(open_, 0):
                 yield each
                 missing.discard(each[0])
+            looked = time.monotonic()
         while open_ and missing and waits_on():
             for each in _received(open_, ASKED_SECONDS):
                 yield each

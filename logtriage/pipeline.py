@@ -23,11 +23,11 @@ from logtriage.intake.streams import turned_places
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.habits import Kinds
-from logtriage.localize.places import odd_captures, places, shares
 from logtriage.localize.scene import read_scene
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
 from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
+from logtriage.mining.places import odd_captures, places, shares
 from logtriage.mining.survey import Elsewhere, survey
 from logtriage.model import Unreadable
 from logtriage.report.document import Verdict

@@ -106,7 +106,7 @@ from logtriage.mining import parts, processes, survey
 survey.PARALLEL_BYTES = 1
 processes.LAST_BLOCK_SECONDS = 1
 arguments = ["triage", "--offline", "--json", sys.argv[1] + "/verdict.json", "--workers", "2", sys.argv[1]]
-parts.blocks = lambda *given: print("reading", flush=True) or time.sleep(60)
+parts.blocks = lambda *given, **named: print("reading", flush=True) or time.sleep(60)
 sys.exit(main(arguments))
 """
 

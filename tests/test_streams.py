@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import random
 import tarfile
 import tempfile
 import zipfile
@@ -96,6 +97,74 @@ def test_broken_archive_is_a_fault_and_not_a_crash(tmp_path: Path, kind: str) ->
     (tmp_path / "x").write_bytes(bytes(packed))
     got, fault = all_pieces(tmp_path, "x")
     assert fault is not None or joined(got) != b""
+
+
+frames = st.lists(
+    st.tuples(
+        st.one_of(
+            st.binary(max_size=300),
+            st.integers(0, 400_000).map(lambda size: b"loss 1.5\n" * (size // 9)),
+            st.integers(1, 200_000).map(lambda seed: random.Random(seed).randbytes(seed)),
+        ),
+        st.booleans(),
+        st.booleans(),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def zstd_frame(data: bytes, has_checksum: bool, has_size: bool, follows_skipped: bool) -> bytes:
+    options = {"write_checksum": has_checksum, "write_content_size": has_size}
+    if has_size:
+        frame = zstandard.ZstdCompressor(**options).compress(data)
+    else:
+        stream = zstandard.ZstdCompressor(**options).compressobj()
+        frame = stream.compress(data) + stream.flush()
+    return (b"\x5a\x2a\x4d\x18\x05\0\0\0skips" if follows_skipped else b"") + frame
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames, st.floats(0, 1), st.integers(1, 70_000))
+def test_zstd_frames_of_all_kinds_are_read_up_to_where_the_file_is_cut(
+    made: list[tuple[bytes, bool, bool, bool]], share: float, feed: int
+) -> None:
+    stored = b"".join(zstd_frame(*each) for each in made)
+    whole = b"".join(data for data, *_ in made)
+
+    def read(part: bytes) -> tuple[bytes, str]:
+        got = b""
+        try:
+            for chunk in decompressed([part[at : at + feed] for at in range(0, len(part), feed)]):
+                got += chunk
+        except StreamFault as fault:
+            return got, str(fault)
+        return got, ""
+
+    assert read(stored) == (whole, "")
+    cut = stored[: int(len(stored) * share)]
+    if compression_of(cut) == "zstd":
+        got, fault = read(cut)
+        assert whole.startswith(got)
+        assert fault == "" or "cut off" in fault
+        assert (
+            fault
+            or got == whole
+            or any(got == b"".join(data for data, *_ in made[:number]) for number in range(len(made)))
+        )
+
+
+def test_what_stands_before_a_broken_zstd_block_is_given() -> None:
+    noise = random.Random(5).randbytes(3 << 20).hex().encode()
+    packed = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(noise))
+    broken = len(packed) * 4 // 5
+    packed[broken : broken + 4_000] = bytes(4_000)
+    got = b""
+    with pytest.raises(StreamFault):
+        for chunk in decompressed([bytes(packed)]):
+            got += chunk
+    assert noise[: 4 << 20] == got[: 4 << 20]
 
 
 def test_trailing_garbage_after_gzip_is_ignored(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import IO, cast
 
-CHUNK = 1 << 20
+from logtriage.intake.zstd_frames import Frame
+
+CHUNK = 2 << 20  # twice as much is the longest line that is held
 # A stream that grows more than this many times over is a bomb, once it is larger than the floor.
 MOST_GROWTH = 500
 GROWTH_FLOOR = 1 << 30
-# One call of the zstd library cannot be told to stop, and a block of 4 bytes may hold 128 KiB.
-_ZSTD_FEED = 2048
+_ZSTD_BYTES = 256 << 10  # what a call gives is lost where the stream breaks in it
 _XZ_MEMORY = 256 << 20
 # Bytes after the end of a compressed stream: tape padding and the like are short and mean nothing.
 _HARMLESS_GARBAGE = 64 << 10
@@ -174,20 +176,20 @@ def _unzstd(feed: _Feed) -> Iterator[bytes]:
 
     given = 0
     while True:
+        frame = Frame(feed.take)
         # A frame that wants a window above the library's 128 MiB is refused by it: bounded memory.
-        stream = zstandard.ZstdDecompressor().decompressobj()
-        while not stream.eof:
-            data = feed.take(_ZSTD_FEED)
-            if not data:
-                raise _cut("zstd", given)
+        stream = zstandard.ZstdDecompressor().stream_reader(cast("IO[bytes]", frame))
+        while True:
             try:
-                plain = stream.decompress(data)
+                plain = stream.read(_ZSTD_BYTES)
             except zstandard.ZstdError as error:
                 raise _broken("zstd", given, error) from error
-            if plain:
-                given += len(plain)
-                yield plain
-        feed.give_back(stream.unused_data)
+            if not plain:
+                break
+            given += len(plain)
+            yield plain
+        if not frame.is_at_end():
+            raise _cut("zstd", given)
         if not feed.next_stream("zstd", given):
             return
 

@@ -33,6 +33,7 @@ LEAST_LINES = 32  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
 WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these, but for each share …
 LEAST_WINDOWS = 8 << 10  # … at least this
+AGAIN_BYTES = 32 << 20  # a larger compressed file is not decompressed again for what was not kept of it
 # From so many shares on, since many ranks and hosts say the same: of windows half, of whole files an eighth.
 MANY_SHARES = 64
 LINE_BYTES = 40  # what a line costs, however short, in bytes of ordinary lines
@@ -88,6 +89,11 @@ class Choice:
     whole: bool
     layout: Layout
 
+    @property
+    def size(self) -> int:
+        """Bytes that are read."""
+        return sum(len(data) for _, data in self.blocks)
+
     def read(self) -> Reading:
         return Reading(self.source, _read(self.source, self.layout, self.blocks), self.whole, self.layout)
 
@@ -102,27 +108,31 @@ def chosen(
     if _shares(extents, whole_limit) >= MANY_SHARES:
         whole_limit = min(whole_limit, _whole_limit(extents, JOB_BYTES // 8))
         windows = WINDOWS_BYTES // 2
-    budget = max(LEAST_WINDOWS, windows // max(1, _shares(extents, whole_limit)))
-    taken = [
-        _blocks(root, source, extent, whole_limit, budget * extent.share)
-        for source, extent in zip(sources, extents, strict=True)
-    ]
+    shares = _shares(extents, whole_limit)
+    budget = max(LEAST_WINDOWS, windows // max(1, shares))
+    portions = _portions(sources) if shares >= MANY_SHARES else [_LAST_PART] * len(sources)
     most_lines = max(LEAST_LINES, min(MOST_LINES, JOB_LINES // max(1, len(sources))))
 
-    def learned(at: int) -> Layout:
-        samples = [taken[at][0][1][:SAMPLE_BYTES], taken[at][-1][1][-SAMPLE_BYTES:]]
-        return learn_layout(sources[at], samples, year=year, most_lines=most_lines)
+    def taken(at: int) -> tuple[list[Block], Layout]:
+        share = budget * extents[at].share
+        blocks = _blocks(root, sources[at], extents[at], whole_limit, share, portions[at])
+        samples = [blocks[0][1][:SAMPLE_BYTES], blocks[-1][1][-SAMPLE_BYTES:]]
+        return blocks, learn_layout(sources[at], samples, year=year, most_lines=most_lines)
 
-    layouts = completed(shared_out(learned, len(sources), sharing(taken, processes)))
+    expected = sum(
+        each.bytes if each.weight <= whole_limit else min(each.bytes, budget * each.share) for each in extents
+    )
+    found = shared_out(taken, len(sources), sharing(expected, processes))
+    layouts = completed([layout for _, layout in found])
     return [
         Choice(source, blocks, extent.weight <= whole_limit, layout)
-        for source, extent, blocks, layout in zip(sources, extents, taken, layouts, strict=True)
+        for source, extent, (blocks, _), layout in zip(sources, extents, found, layouts, strict=True)
     ]
 
 
-def sharing(taken: Iterable[Sequence[Block]], processes: int) -> int:
-    """By how many of the processes so much is worth being read."""
-    return processes if sum(len(data) for blocks in taken for _, data in blocks) >= SHARED_BYTES else 1
+def sharing(size: int, processes: int) -> int:
+    """By how many of the processes so many bytes are worth being read closely."""
+    return processes if size >= SHARED_BYTES else 1
 
 
 def _whole_limit(extents: Sequence[Extent], together: int) -> int:
@@ -133,6 +143,36 @@ def _whole_limit(extents: Sequence[Extent], together: int) -> int:
 
 def _shares(extents: Sequence[Extent], whole_limit: int) -> int:
     return sum(extent.share for extent in extents if extent.weight > whole_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """One part in so many of a file's budget; of that, one in so many for its head and for its tail."""
+
+    of_budget: int
+    head: int
+    tail: int
+
+
+_LAST_PART = _Portion(1, 8, 2)  # or the only one
+# Of a log that was rotated the job began in the first part and ended in the last.
+_FIRST_PART, _MIDDLE_PART = _Portion(2, 4, 8), _Portion(4, 8, 8)
+
+
+def _portions(sources: Sequence[Source]) -> list[_Portion]:
+    """How much of each file is read where there are many, by its place among the parts of its log."""
+    parts: dict[str, list[int]] = {}
+    for source in sources:
+        if source.family:
+            parts.setdefault(source.family, []).append(source.part)
+
+    def portion(source: Source) -> _Portion:
+        among = parts.get(source.family, [source.part])
+        if source.part == max(among):
+            return _LAST_PART
+        return _FIRST_PART if source.part == min(among) else _MIDDLE_PART
+
+    return [portion(source) for source in sources]
 
 
 def read_closely(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> list[Reading]:
@@ -192,12 +232,15 @@ def _year(root: Path, sources: Sequence[Source], extents: Sequence[Extent]) -> i
     return None
 
 
-def _blocks(root: Path, source: Source, extent: Extent, whole_limit: int, budget: int) -> list[Block]:
+def _blocks(
+    root: Path, source: Source, extent: Extent, whole_limit: int, budget: int, portion: _Portion
+) -> list[Block]:
     """What is read of a file; nothing of one that is gone or closed since the pass went over it."""
     try:
         if extent.weight <= whole_limit:
             return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)], extent.kept)]
-        windows = _windows(extent, max(1024, budget * extent.bytes // extent.weight))
+        budget = max(1024, budget * extent.bytes // extent.weight) // portion.of_budget
+        windows = _windows(extent, budget, portion)
         return _taken(root, source, windows, extent.kept)
     except StreamFault:
         return [((0, 1), b"")]
@@ -216,7 +259,7 @@ def _taken(root: Path, source: Source, windows: Sequence[Window], kept: Clipping
     return found
 
 
-def _windows(extent: Extent, budget: int) -> list[Window]:
+def _windows(extent: Extent, budget: int, portion: _Portion) -> list[Window]:
     """Disjoint windows in file order, of about `budget` bytes in all."""
     spare = budget
     chosen: list[Window] = []
@@ -224,12 +267,15 @@ def _windows(extent: Extent, budget: int) -> list[Window]:
     def take(start: int, stop: int, line: int, offset: int) -> None:
         nonlocal spare
         start, stop = max(0, start), min(extent.bytes, stop)
+        if extent.kept is not None and extent.bytes > AGAIN_BYTES:
+            held = extent.kept.held(min(offset, stop - 1)) or (0, 0)
+            start, stop = max(start, held[0]), min(stop, held[1])
         if spare > 0 and start < stop:
             chosen.append((start, stop, line, offset))
             spare -= stop - start
 
-    take(0, min(HEAD_BYTES, budget // 8), 1, 0)
-    tail = min(TAIL_BYTES, budget // 2)
+    take(0, min(HEAD_BYTES, budget // portion.head), 1, 0)
+    tail = min(TAIL_BYTES, budget // portion.tail)
     take(extent.bytes - tail, extent.bytes, extent.lines + 1, extent.bytes)
     above, below = min(BEFORE_BYTES, budget // 2), min(AFTER_BYTES, budget // 6)
     for line, offset in extent.places:

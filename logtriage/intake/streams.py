@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from logtriage.intake.ahead import ahead
 from logtriage.intake.archives import Archive, Member, find_member, open_archive, shown_name
 from logtriage.intake.compression import (
     CHUNK,
@@ -61,6 +62,13 @@ class Clippings:
 
     size: int
     stretches: tuple[tuple[int, bytes], ...]  # (offset, bytes)
+
+    def held(self, at: int) -> tuple[int, int] | None:
+        """From where to where what was kept around the byte at an offset goes."""
+        for start, data in self.stretches:
+            if start <= at < start + len(data):
+                return start, start + len(data)
+        return None
 
     def ranges(self, asked: Sequence[tuple[int, int]]) -> list[bytes] | None:
         """The bytes [start, end) for each range; None unless all of them were kept."""
@@ -113,9 +121,12 @@ def turned_places(root: Path, sources: Sequence[Source]) -> dict[str, list[tuple
     return found
 
 
-def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> Iterator[Block]:
+def blocks(
+    root: Path, source: Source, size: int, told: Told | None = None, *, is_long: bool = False
+) -> Iterator[Block]:
     """The stream of a source, cut behind b"\\n" into blocks of at most `size` bytes or one line.
 
+    A thread decompresses ahead where it `is_long`, and a core would be idle otherwise.
     Raises StreamFault as `stream` does, after the last block of what was readable.
     """
     size = max(1, size)
@@ -123,8 +134,12 @@ def blocks(root: Path, source: Source, size: int, told: Told | None = None) -> I
     rest: int | None = 0
     if isinstance(place, Path) and not source.is_newest_first:
         rest = yield from _plain_blocks(place, 0, None, size, told)
-    if rest is not None:
-        yield from cut(_counted(_chunks(place, rest), told) if rest else stream(root, source, told), size)
+    if rest:
+        yield from cut(_counted(_chunks(place, rest), told), size)
+    elif rest is not None:
+        made = stream(root, source, told)
+        is_long = is_long and not is_seekable(root, source)
+        yield from cut(ahead(made) if is_long else made, size)
 
 
 def blocks_between(

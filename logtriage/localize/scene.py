@@ -125,7 +125,7 @@ def read_scene(choices: Sequence[Choice], matcher: Matcher, processes: int = 1) 
     def examined(at: int) -> _Examined:
         return _examined(choices[at].read(), matcher)
 
-    processes = sharing([each.blocks for each in choices], processes)
+    processes = sharing(sum(each.size for each in choices), processes)
     return _sorted(shared_out(examined, len(choices), processes), matcher)
 
 

@@ -6,11 +6,12 @@ found. Of a compressed file that would mean to decompress all of it again.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from logtriage.intake.reading import AFTER_BYTES, BEFORE_BYTES
+from logtriage.intake.reading import AFTER_BYTES, BEFORE_BYTES, HEAD_BYTES, TAIL_BYTES
 from logtriage.intake.streams import Clippings
 from logtriage.mining.summary import Summary
 
@@ -20,12 +21,21 @@ _FIRST, _LAST = 8, 4  # places of a kind around which something is kept
 _HELD = 4  # so many times what is kept in the end may be held while the stream is read
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What stands around a place; offsets are those of the stream."""
+
+    place: int
+    start: int
+    data: bytes
+
+
 @dataclass(slots=True)
 class _Around:
     """Stretches around the places of one kind: of the first ones and of the last ones."""
 
-    first: list[tuple[int, bytes]] = field(default_factory=list)
-    last: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
+    first: list[_Stretch] = field(default_factory=list)
+    last: deque[_Stretch] = field(default_factory=lambda: deque(maxlen=_LAST))
 
 
 class Clipper:
@@ -38,6 +48,8 @@ class Clipper:
         self._room = max(LEAST_BYTES, min(MOST_BYTES, JOB_BYTES // max(1, files)))
         self._above = min(BEFORE_BYTES, self._room // 16)
         self._below = min(AFTER_BYTES, self._room // 48)
+        self._of_head = min(HEAD_BYTES, self._room // 8)
+        self._of_tail = min(TAIL_BYTES, self._room // 4)
         self._head = self._tail = b""
         self._size = 0
         self._around: dict[object, _Around] = {}
@@ -45,14 +57,14 @@ class Clipper:
 
     def add(self, data: bytes, elided: int, found: Summary) -> None:
         """The next block, and its summary. A line that was cut in its middle ends what the tail holds."""
-        missing = self._room // 8 - self._size
+        missing = self._of_head - self._size
         if missing > 0 and len(self._head) == self._size and not elided:
             self._head += data[:missing]
         if not elided:
             for key, offsets in _places(found):
                 if key in self._around or self._held < _HELD * self._room:
                     self._keep(self._around.setdefault(key, _Around()), offsets, data)
-        held = self._room // 4
+        held = self._of_tail
         self._tail = b"" if elided else data[-held:] if len(data) >= held else (self._tail + data)[-held:]
         self._size += len(data) + elided
 
@@ -60,26 +72,32 @@ class Clipper:
         few = offsets if len(offsets) <= _FIRST + _LAST else [*offsets[:_FIRST], *offsets[-_LAST:]]
         for offset in few:
             start = max(0, offset - self._above)
-            stretch = self._size + start, data[start : offset + self._below]
+            around_it = data[start : offset + self._below]
+            stretch = _Stretch(self._size + offset, self._size + start, around_it)
             if len(around.first) < _FIRST:
                 around.first.append(stretch)
             elif len(around.last) < _LAST:
                 around.last.append(stretch)
             else:
-                self._held -= len(around.last[0][1])
+                self._held -= len(around.last[0].data)
                 around.last.append(stretch)
-            self._held += len(stretch[1])
+            self._held += len(around_it)
 
-    def clippings(self) -> Clippings:
-        """Head and tail, and as many of the other stretches as there is room for: of each kind some."""
+    def clippings(self, places: Sequence[tuple[int, int]] = ()) -> Clippings:
+        """Head and tail, and as many of the other stretches as there is room for.
+
+        Those around the `places` (line, offset), in their order, come first; of the others some of each kind.
+        """
         chosen = [(0, self._head), (self._size - len(self._tail), self._tail)]
         spare = self._room - len(self._head) - len(self._tail)
         kinds = [[*around.first, *reversed(around.last)] for around in self._around.values()]
-        for turn in range(_FIRST + _LAST):
-            for stretches in kinds:
-                if turn < len(stretches) and (size := len(stretches[turn][1])) <= spare:
-                    chosen.append(stretches[turn])
-                    spare -= size
+        by_place = {each.place: each for stretches in kinds for each in stretches}
+        named = (by_place.get(offset) for _, offset in places)
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+        for each in dict.fromkeys(itertools.chain(named, in_turn)):
+            if each is not None and len(each.data) <= spare:
+                chosen.append((each.start, each.data))
+                spare -= len(each.data)
         return Clippings(self._size, _joined(chosen))
 
 

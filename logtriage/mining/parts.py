@@ -47,6 +47,7 @@ class Part:
     source: int  # its place among the sources
     start: int = 0
     stop: int | None = None
+    is_long: bool = False  # a process that reads it is still at work when all others are done
 
     @property
     def is_file(self) -> bool:
@@ -67,11 +68,12 @@ class Scanned:
     kept: Clippings | None = None
 
 
-def parts_of(root: Path, sources: Sequence[Source]) -> list[list[Part]]:
-    """The parts of each source, in order."""
+def parts_of(root: Path, sources: Sequence[Source], processes: int = 1) -> list[list[Part]]:
+    """The parts of each source, in order, for so many processes."""
     found = []
+    total = sum(source.size for source in sources)
     for place, source in enumerate(sources):
-        parts = [Part(place)]
+        parts = [Part(place, is_long=processes > 1 and source.size * processes >= total)]
         if source.size > 2 * PART_BYTES and _can_be_shared(root, source):
             starts = range(0, source.size, PART_BYTES)
             parts = [Part(place, start, start + PART_BYTES) for start in starts]
@@ -127,10 +129,11 @@ def scan_part(
         fault = error.strerror or str(error)
     if part.is_file:
         summary = scanner.finished(summary, source.role, one_rank=one_rank, keys_bytes=keys_bytes(files))
-    return Scanned(summary, fault, is_whole, None if clipper is None else clipper.clippings())
+    kept = None if clipper is None else clipper.clippings(scanner.places(summary))
+    return Scanned(summary, fault, is_whole, kept)
 
 
 def _blocks(root: Path, source: Source, part: Part, told: Told) -> Iterator[Block]:
     if part.stop is None:
-        return blocks(root, source, BLOCK_BYTES, told)
+        return blocks(root, source, BLOCK_BYTES, told, is_long=part.is_long)
     return blocks_between(root, source, part.start, part.stop, BLOCK_BYTES, told)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.calls import Calls
 from logtriage.mining.kinds import Lines, keyed, lines_of
+from logtriage.mining.places import places
 from logtriage.mining.storms import saying_alike
 from logtriage.mining.summary import (
     KEPT_FIRST,
@@ -18,6 +19,7 @@ from logtriage.mining.summary import (
     STEPS_LAST,
     Ends,
     KeyCount,
+    Place,
     Seen,
     Summary,
 )
@@ -44,6 +46,7 @@ class Scanner:
     ) -> None:
         self._in_bulk = in_bulk
         self._matcher = matcher
+        self._by_id = {rule.id: rule for rule in matcher.bank.rules}
         self._calls = Calls(matcher, databases)
 
     def scan_piece(
@@ -156,6 +159,10 @@ class Scanner:
         summary.steps.clear()
         summary.keys = dict(sorted(summary.keys.items(), key=lambda item: item[1].first))
         return summary
+
+    def places(self, summary: Summary) -> tuple[Place, ...]:
+        """The places of a file that are worth reading closely, as far as it tells by itself."""
+        return places(summary, self._by_id)
 
     def _match(self, line: bytes, where: SourceRole, among: Collection[int]) -> list[Hit]:
         return self._matcher.match_segments(segments(plain(line)), where, among)

@@ -42,8 +42,9 @@ def survey(
     if that is nothing.
     """
     total = sum(source.size for source in sources)
-    parts = parts_of(root, sources)
-    count = min(workers or os.cpu_count() or 1, sum(map(len, parts)))
+    processes = workers or os.cpu_count() or 1
+    parts = parts_of(root, sources, processes)
+    count = min(processes, sum(map(len, parts)))
     told = Told(total, progress)
     enough = enough or threading.Event()
     is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
