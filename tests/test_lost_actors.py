@@ -203,3 +203,22 @@ def test_of_a_file_the_line_that_says_most_is_cited(tmp_path: Path, resource: st
     verdict = judged(tmp_path, files).verdict
     cited = [each.text for each in verdict.evidence if each.file.startswith("describe")]
     assert used in cited[0]
+
+
+GUESSES = (
+    "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high "
+    "memory usage. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or "
+    "other unexpected errors.\n"
+)
+
+
+@pytest.mark.parametrize(("name", "ranks"), [("q8XWorkerDict_0:3", (3,)), ("q8XWorkerDict_1:3", ())])
+def test_what_ray_guesses_is_not_told_as_seen_and_a_worker_of_the_first_group_is_its_place(
+    tmp_path: Path, name: str, ranks: tuple[int, ...]
+) -> None:
+    rows = f"\tclass_name: WorkerDict\n\tactor_id: c3\n\tpid: 72\n\tname: {name}\n\tip: 10.8.0.6\n"
+    text = steps(40) + DIED + rows + WORKER_GONE.rstrip("\n") + " " + GUESSES
+    found = judged(tmp_path, {"driver.log": text}).verdict
+    assert (found.failure_type, found.culprits.ranks) == ("process.killed", ranks)
+    assert found.culprits.hosts == ("10.8.0.6",)
+    assert "SIGKILL" not in found.title

@@ -255,3 +255,30 @@ def test_a_node_ran_out_of_memory_before_the_job_was_restarted_and_ended_well(
     assert judged(tmp_path / "a", {**done, "events.txt": well}).verdict.failure_type == "none.completed"
     cut_off = {"worker-0.log": steps(40), "events.txt": HEAD + restarted + KILLED.format(age="9m")}
     assert judged(tmp_path / "b", cut_off).verdict.failure_type == "host.out_of_memory"
+
+
+def test_files_tell_their_rank_though_a_library_heads_some_of_their_lines_with_it(tmp_path: Path) -> None:
+    """Of three files two hold a watchdog's lines; the third, whose data was broken, holds none."""
+    texts = {}
+    for n in range(3):
+        told = "".join(f"{clock(2 * k)} INFO loop - [rank {n}] step {k} loss 2.1\n" for k in range(40))
+        waited = (
+            f"[rank{n}]:[E131 08:40:00.100 ProcessGroupNCCL.cpp:616] [Rank {n}] Watchdog caught collective "
+        )
+        waited += (
+            "operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 ms\n"
+        )
+        texts[f"out{n + 7}.txt"] = told + (traceback("zlib.error: Error -3 bad block") if n == 1 else waited)
+    assert judged(tmp_path, texts).verdict.culprits.ranks == (1,)
+
+
+@pytest.mark.parametrize("file", ["describe_lm-worker-2.txt", "events.txt"])
+def test_where_a_pod_did_not_come_up_its_node_is_named(tmp_path: Path, file: str) -> None:
+    described = (
+        "Name:             lm-worker-2\nNamespace:        ml\nNode:             rack4-gpu9/10.2.0.9\n"
+        "Status:           Pending\nEvents:\n  Type     Reason       Age   From     Message\n"
+        '  Warning  FailedMount  68s   kubelet  MountVolume.SetUp failed for volume "shards" : '
+        "rpc error: code = Internal desc = mount failed: exit status 32\n"
+    )
+    found = judged(tmp_path, {file: described}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("scheduler.launch", ("rack4-gpu9",))

@@ -353,3 +353,17 @@ def test_the_step_from_which_on_a_job_waits_for_its_data_is_cited(tmp_path: Path
     body = judged(tmp_path, {"train.log": text}).verdict
     assert body.failure_type == "slow.data"
     assert any(f"[{20 * begins}/5005]" in each.text for each in body.evidence[:3])
+
+
+@pytest.mark.parametrize(("waits", "is_slow"), [((10.2, 20.4), True), ((3.1,), False), ((), False)])
+def test_a_loader_that_complains_between_most_steps_shows_that_they_wait(
+    waits: tuple[float, ...], is_slow: bool
+) -> None:
+    said = "{at} WARN reader: loading data is slow: waited {waited} seconds for the next 64 samples\n"
+    text = "".join(
+        "".join(said.format(at=clock(30 * n + waited), waited=waited) for waited in waits)
+        + f"{clock(30 * n + 28)} INFO step {n} loss 2.1\n"
+        for n in range(20)
+    )
+    slow = findings(of_rank(0, text)).slowness
+    assert (slow is not None and slow.failure_type == "slow.data") is is_slow

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, first, judged, steps
+from scenes import bank_read_once, clock, first, judged, steps
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,3 +60,78 @@ def test_who_stopped_steps_before_all_its_peers_is_the_one_they_wait_for(
 def test_where_all_stop_at_other_steps_nobody_stopped_first(tmp_path: Path) -> None:
     files = {f"rank{rank}.log": steps(50 - rank) for rank in range(4)}
     assert judged(tmp_path, {**files, "look.txt": STOOD}).verdict.culprits.ranks == ()
+
+
+def saved(rank: int, *, is_done: bool = True) -> str:
+    """How every rank writes its shard of a checkpoint."""
+    begun = f"{clock(101)} INFO shard {rank}: writing /data/ckpt/50/rank{rank}.bin\n"
+    done = f"{clock(109)} INFO shard {rank}: wrote 18 GB\n{clock(109)} INFO shard {rank}: at the barrier\n"
+    return begun + done * is_done
+
+
+@pytest.mark.parametrize("late", [1, 4])
+def test_who_broke_off_in_a_save_that_all_peers_wrote_is_the_one_they_wait_for(
+    tmp_path: Path, late: int
+) -> None:
+    files = {f"rank{rank}.log": steps(50) + saved(rank, is_done=rank != late) for rank in range(5)}
+    verdict = judged(tmp_path, {**files, "look.txt": STOOD})
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("hang.silent", (late,))
+    assert f"writing /data/ckpt/50/rank{late}" in first(verdict)[1]
+
+
+@pytest.mark.parametrize("own", ["INFO rank 0 alone uploads the manifest\n", "INFO wrote 18 GB\n" * 3])
+def test_who_writes_something_else_behind_the_last_step_did_not_break_off(tmp_path: Path, own: str) -> None:
+    files = {f"rank{rank}.log": steps(50) + saved(rank) for rank in range(5)}
+    files["rank0.log"] += f"{clock(111)} {own}"
+    assert judged(tmp_path, {**files, "look.txt": STOOD}).verdict.culprits.ranks == ()
+    files["rank3.log"] = steps(50)  # of peers that do not agree nobody is the odd one
+    assert judged(tmp_path, {**files, "look.txt": STOOD}).verdict.culprits.ranks == ()
+
+
+LISTED = """$ platform ps sft-12   # taken 2026-01-31 {now} UTC
+NAME      STATE      WORKERS  RETRIES  SINCE
+sft-12    {state}    2/2      0        {since}
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "since", "failure_type"),
+    [
+        ("RUNNING", "14:00", "2026-01-31 07:58", "hang.silent"),
+        ("RUNNING", "08:09", "2026-01-31 07:58", "none.running"),  # a look right away
+        ("RUNNING", "14:00", "2026-01-31 13:58", "none.running"),  # another clock
+        ("QUEUED", "14:00", "2026-01-31 07:58", "none.running"),
+    ],
+)
+def test_a_job_that_its_platform_lists_as_running_hours_after_its_last_step_stands_still(
+    tmp_path: Path, state: str, now: str, since: str, failure_type: str
+) -> None:
+    files = {f"rank{rank}.log": steps(50, every=8) for rank in range(2)}
+    look = LISTED.format(state=state, now=now, since=since)
+    assert judged(tmp_path, {**files, "platform_ps.txt": look}).verdict.failure_type == failure_type
+
+
+def answered(count: int, *, every: int) -> str:
+    asked = '"GET /healthz HTTP/1.1" 200 OK\n'
+    return "".join(
+        f"(Server pid=7) [{clock(100 + every * n)[:-4]}] INFO: 10.8.0.2:{4000 + 2 * n} - {asked}"
+        for n in range(count)
+    )
+
+
+CAME_UP = f"(Server pid=7) [{clock(80)[:-4]}] INFO: Application startup complete.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        (answered(40, every=60) + "client: stream closed, the job is still running\n", "hang.silent"),
+        (answered(40, every=60), "unknown"),  # nobody tells that anything was to come
+        (answered(40, every=10) + "client: stream closed, the job is still running\n", "unknown"),
+        (answered(40, every=60) + "job RUNNING\n" + steps(30, at=2600), "none.running"),
+    ],
+)
+def test_a_running_job_of_which_only_health_checks_are_heard_stands_still(
+    tmp_path: Path, text: str, failure_type: str
+) -> None:
+    assert judged(tmp_path, {"job.log": CAME_UP + text}).verdict.failure_type == failure_type

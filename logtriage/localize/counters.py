@@ -24,6 +24,7 @@ _NUMBER = regex(r"(?:^|[\s=:#(\[|,\"'/@])(\d{1,12})(?=$|[\s,;:)\]|\"'/}])(?!:\d)
 _MEMBER = regex(
     r"(?i)(?<![a-z])(?:local|global|node|world)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu|device"
     r"|worker|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
+    r"|~\.~{3,7}:$"  # the port of an address (`10.8` and `0.2`, blanked): clients take one after the other
 )
 _TOTAL = regex(r" {0,6}(?:/|of) {0,6}(\d{1,12})(?![\d.:])")
 _CLOCK = regex(

@@ -68,7 +68,7 @@ def _keyed(scene: Scene) -> dict[str, int]:
         if source.role not in JOB_ROLES or source.rank is not None or source.local_rank is not None:
             continue
         # A library's heads (`[rank3]:`) tell the rank of some lines: those of another one, of a gathered log.
-        headed = {line.rank for line in reading.lines} - {None}
+        headed = {line.rank for line in reading.lines if line.rank is not None}
         texts = [line.text[:1000] for line in reading.lines if "rank" in line.text or "RANK" in line.text]
         named = [int(rank) for text in texts for rank in _KEY.findall(text)]
         often = len(named) >= max(KEYED, KEYED_SHARE * len(reading.lines))

@@ -11,6 +11,7 @@ from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
 from logtriage.localize.habits import NO_KINDS, Kinds
+from logtriage.localize.health_checks import only_checked
 from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, Trace, usual_interval
@@ -52,6 +53,8 @@ def judge(
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
     if (last := progress.last_step) is None:
+        if (seen := only_checked(scene)) is not None:
+            return Outcome("hang", None, why=seen.why, seen=seen.line)
         return Outcome("unclear", None, why="no step was ever reported")
     newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
