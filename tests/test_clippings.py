@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logtriage.intake import reading
 from logtriage.intake.folder import discover
 from logtriage.mining import clippings
 from logtriage.mining.clippings import Clipper
@@ -70,10 +71,10 @@ def test_a_compressed_log_that_went_after_the_pass_is_still_read_closely(tmp_pat
     inventory = discover(tmp_path)
     passed = survey(inventory.root, inventory.sources, MATCHER, workers=1)
     path.unlink()
-    (reading,) = localise(inventory, passed, BANK, MATCHER).scene.readings
+    (found,) = localise(inventory, passed, BANK, MATCHER).scene.readings
     number = 40_000 * at // 100 + 1
-    assert any(line.number == number and "out of memory" in line.text for line in reading.lines)
-    assert reading.lines[0].number == 1 and reading.lines[-1].number == 40_000
+    assert any(line.number == number and "out of memory" in line.text for line in found.lines)
+    assert found.lines[0].number == 1 and found.lines[-1].number == 40_000
 
 
 @pytest.mark.parametrize("at", [2, 55])
@@ -88,3 +89,23 @@ def test_the_verdict_is_that_of_the_plain_log(tmp_path: Path, at: int) -> None:
         (each.line, each.text) for each in packed.evidence
     ]
     assert (plain.failure_type, plain.confidence) == (packed.failure_type, packed.confidence)
+
+
+def test_a_large_compressed_log_is_not_decompressed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many places there are: those that tell most were kept, and are read."""
+    lines = a_log(55).decode().splitlines()
+    for at in range(150, 39_000, 100):
+        lines[at] = f"WARNING: retry {at}: connection to storage-{at % 7} reset by peer, trying again"
+    path = tmp_path / "rank_0.log.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", 1))
+    inventory = discover(tmp_path)
+    monkeypatch.setattr(clippings, "MOST_BYTES", 400 << 10)
+    passed = survey(inventory.root, inventory.sources, MATCHER, workers=1)
+    monkeypatch.setattr(reading, "AGAIN_BYTES", 1 << 20)
+    path.unlink()
+    (found,) = localise(inventory, passed, BANK, MATCHER).scene.readings
+    assert any(line.number == 22_001 and "out of memory" in line.text for line in found.lines)
+    assert found.lines[0].number == 1 and found.lines[-1].number == 40_000
+    assert sum("trying again" in line.text for line in found.lines) > 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,26 @@ def test_among_many_ranks_logs_of_hosts_are_read_where_something_was_seen(
     assert {each.whole for each in of_hosts} == {whole}
     assert all(any("fallen off" in line.text for line in each.lines) for each in of_hosts)
     assert not any(each.whole for each in found if each.source.role is SourceRole.WORKER)
+
+
+@pytest.mark.parametrize(("ranks", "is_less"), [(4, False), (30, True)])
+def test_among_many_ranks_older_parts_of_rotated_logs_are_read_less_closely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, is_less: bool
+) -> None:
+    monkeypatch.setattr(reading, "WHOLE_BYTES", 4 << 10)
+    files = []
+    for rank in range(ranks):
+        for part in (3, 2, 1, 0):
+            source, extent = rank_log(tmp_path, rank * 10 + part)
+            family = f"train{rank}.log"
+            places = ((150, 37 * 150),) if part == 2 else ()
+            source = replace(source, family=family, part=-part, rank=rank)
+            files.append((source, replace(extent, places=places)))
+    monkeypatch.setattr(reading, "LEAST_WINDOWS", 8 << 10)
+    monkeypatch.setattr(reading, "WINDOWS_BYTES", 0)
+    found = read_closely(tmp_path, [source for source, _ in files], [extent for _, extent in files])
+    first, middle, other, last = found[:4]
+    assert last.lines[-1].number == 300 and first.lines[0].number == 1
+    assert len(last.lines) > len(first.lines) > len(other.lines) if is_less else True
+    assert (len(other.lines) * 3 < len(last.lines)) is is_less
+    assert any(line.number == 150 for line in middle.lines)
