@@ -78,3 +78,32 @@ def test_who_clears_away_after_an_exception_did_not_cause_it(tmp_path: Path) -> 
     }
     body = judged(tmp_path, {**files, "launcher.log": CLEARED}).verdict
     assert (body.failure_type, body.culprits.ranks) == ("code.runtime", (1,))
+
+
+RESET = traceback("ConnectionResetError: [Errno 104] Connection reset by peer", "pull", "/app/source.py")
+
+
+def pulled(rank: int, at: float) -> str:
+    """An exception without a time of its own, and the line that always follows it, in words of nobody."""
+    return f"{clock(at)} source {rank} stumbled\n{RESET}{clock(at + 0.1)} source {rank} on its feet\n"
+
+
+@pytest.mark.parametrize(("others", "kind"), [(4, "none.running"), (0, "network.connection")])
+def test_an_undated_exception_behind_which_the_same_line_always_stands_was_lived_with(
+    tmp_path: Path, others: int, kind: str
+) -> None:
+    early = {f"rank{rank}.log": pulled(rank, 5) + steps(60, at=6) for rank in range(1, 1 + others)}
+    files = {"rank0.log": steps(62) + pulled(0, 125), **early}
+    assert judged(tmp_path, files).verdict.failure_type == kind
+
+
+def test_a_last_error_that_several_files_had_and_went_on_is_usual(tmp_path: Path) -> None:
+    def written(rank: int, last: str) -> str:
+        lost = f"{clock(5)} ERROR gauges of {rank} were lost on their way\n"
+        return lost + steps(110, at=6) + last
+
+    last = f"{clock(227)} ERROR gauges of 2 were lost on their way\n"
+    files = {f"rank{rank}.log": written(rank, last if rank == 2 else "") for rank in range(4)}
+    assert judged(tmp_path / "usual", files).verdict.failure_type == "none.running"
+    alone = {f"rank{rank}.log": steps(110, at=6) + (last if rank == 2 else "") for rank in range(4)}
+    assert judged(tmp_path / "alone", alone).verdict.failure_type != "none.running"

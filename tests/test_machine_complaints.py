@@ -81,3 +81,10 @@ def test_what_a_good_run_s_machines_said_as_well_is_no_cause(tmp_path: Path) -> 
     here, before = job(tmp_path / "now", now), job(tmp_path / "before", good)
     assert triage(here, offline=True).verdict.failure_type == "storage.filesystem"
     assert triage(here, offline=True, history=[before]).verdict.failure_type == "none.running"
+
+
+def test_a_crash_that_nobody_of_the_job_noticed_is_not_why_it_stands_still(tmp_path: Path) -> None:
+    watched = "".join(f"[watch] {clock(at)[:19]} m1 up\n" for at in range(0, 3000, 60))
+    files = {f"rank{rank}.log": steps(100) for rank in range(2)} | {"slurm-5.out": watched}
+    late = [(at, CRASHED.format(pid=70 + at)) for at in (195, 900)]
+    assert judged(tmp_path, files | dict([kernel(*late)])).verdict.failure_type == "hang.silent"

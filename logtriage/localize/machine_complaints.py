@@ -10,7 +10,7 @@ import bisect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.habits import HABIT, OF_RANKS, Kinds
@@ -140,9 +140,8 @@ def _crashes_of_others(
     return {
         id(each)
         for each in crashes
-        if (ranks := there.get(topology.machine(each.host), set()))
-        and (
-            all(rank in waited or last.get(rank, 0.0) > (each.time or 0.0) + AWAKE_SECONDS for rank in ranks)
+        if (
+            _all_spoke(there.get(topology.machine(each.host), set()), each.time or 0.0, waited, last)
             # Launchers and peers notice at once that a rank is gone. Nobody did, for as long as they looked
             # on, or the job had stood still for long.
             or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
@@ -150,6 +149,13 @@ def _crashes_of_others(
         )
         and not any(re.search(rf"\b{each.capture('pid')}\b", text) for text in told)
     }
+
+
+def _all_spoke(ranks: set[int], crash: float, waited: set[int | None], last: Mapping[int, float]) -> bool:
+    """Whether all ranks of a machine, which are known, were there after a crash."""
+    return bool(ranks) and all(
+        rank in waited or last.get(rank, 0.0) > crash + AWAKE_SECONDS for rank in ranks
+    )
 
 
 def _ends(scene: Scene) -> Iterator[Line]:

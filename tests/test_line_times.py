@@ -1,0 +1,50 @@
+"""When a line was written, where it does not say so itself or says it in its own way."""
+
+from __future__ import annotations
+
+from logtriage.intake.layout import learn_layout
+from logtriage.intake.lines import LineReader
+from logtriage.model import Line, Source, SourceRole
+
+
+def read(text: str, role: SourceRole = SourceRole.MERGED) -> list[Line]:
+    data = text.encode()
+    source = Source("a.log", len(data), role)
+    return list(LineReader(source, learn_layout(source, [data])).read_block(data, 1, 0))
+
+
+def both_ways(bare: str) -> list[float]:
+    """The seconds since the first line of two loggers that take turns, of which one adds its zone."""
+    turns = "".join(
+        f"2026-03-02 {bare}:00:{at:02d},100 feed ready\n2026-03-02T14:00:{at:02d}.500-07:00 INFO step {at}\n"
+        for at in range(10)
+    )
+    times = [line.time or 0.0 for line in read(turns, SourceRole.WORKER)]
+    return [round(time - times[0], 1) for time in times[:4]]
+
+
+def test_a_clock_told_with_and_without_its_zone_is_one_clock() -> None:
+    assert both_ways("14") == [0.0, 0.4, 1.0, 1.4]
+
+
+def test_a_bare_clock_of_another_zone_is_another() -> None:
+    assert both_ways("21") == [0.0, 0.4, 1.0, 1.4]
+
+
+def test_an_undated_traceback_of_a_rank_that_wrote_long_ago_is_as_late_as_the_lines_around() -> None:
+    others = "".join(f"[rank{rank}] 2026-03-02 14:2{rank}:00 on\n" for rank in range(3))
+    lines = read(f"[rank3] 2026-03-02 14:00:00 up\n{others}[rank3] Traceback (most recent call last):\n")
+    assert lines[-1].time == lines[-2].time
+
+
+TIMED = "".join(f"2026-03-02 14:00:0{at} begin\n" for at in range(4))
+
+
+def test_a_word_before_the_time_of_a_line_dates_the_bare_ones_below() -> None:
+    lines = read(f"{TIMED}(hc) 2026-03-02T14:05:00 n1 fine\n(hc) 2026-03-02T14:06:00 n1 fine\nended\n")
+    assert lines[-1].time == lines[-2].time
+
+
+def test_a_time_that_one_line_mentions_dates_no_other() -> None:
+    lines = read(f"{TIMED}deadline 2026-03-03T14:05:00\nended\n")
+    assert lines[-1].time == lines[-3].time
