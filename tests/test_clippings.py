@@ -97,7 +97,7 @@ def test_a_large_compressed_log_is_not_decompressed_again(
     """However many places there are: those that tell most were kept, and are read."""
     lines = a_log(55).decode().splitlines()
     for at in range(150, 39_000, 100):
-        lines[at] = f"cn-1:77:90 [0] NCCL WARN socketProgress: Connection closed by remote peer 10.0.0.{at % 7}"
+        lines[at] = f"NCCL WARN Net : Connection closed by remote peer 10.0.0.{at % 7}<4{at:04}>"
     path = tmp_path / "rank_0.log.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", 1))
     inventory = discover(tmp_path)
