@@ -7,8 +7,8 @@ found. Of a compressed file that would mean to decompress all of it again.
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from logtriage.intake.reading import AFTER_BYTES, BEFORE_BYTES, HEAD_BYTES, TAIL_BYTES
@@ -18,6 +18,7 @@ from logtriage.mining.summary import Summary
 JOB_BYTES = 24 << 20  # kept of all files together, but of each …
 LEAST_BYTES, MOST_BYTES = 96 << 10, 2 << 20  # … at least and at most this
 _FIRST, _LAST = 8, 4  # places of a kind around which something is kept
+_MOST_KINDS = 16  # of one rule, by what it captured
 _HELD = 4  # so many times what is kept in the end may be held while the stream is read
 
 
@@ -41,10 +42,11 @@ class _Around:
 class Clipper:
     """Keeps the ends of a stream, and stretches around what was found in each of its blocks.
 
-    `files` are those of the whole job, which share the memory.
+    `files` are those of the whole job, which share the memory; what the `sure` rules found may take more of it,
+    so that a flood of complaints before it takes none away.
     """
 
-    def __init__(self, files: int) -> None:
+    def __init__(self, files: int, sure: Collection[str] = ()) -> None:
         self._room = max(LEAST_BYTES, min(MOST_BYTES, JOB_BYTES // max(1, files)))
         self._above = min(BEFORE_BYTES, self._room // 16)
         self._below = min(AFTER_BYTES, self._room // 48)
@@ -53,6 +55,8 @@ class Clipper:
         self._head = self._tail = b""
         self._size = 0
         self._around: dict[object, _Around] = {}
+        self._sure = sure
+        self._captured: Counter[str] = Counter()  # kinds of each rule
         self._held = 0
 
     def add(self, data: bytes, elided: int, found: Summary) -> None:
@@ -61,12 +65,25 @@ class Clipper:
         if missing > 0 and len(self._head) == self._size and not elided:
             self._head += data[:missing]
         if not elided:
-            for key, offsets in _places(found):
-                if key in self._around or self._held < _HELD * self._room:
+            for key, offsets in self._kinds(found):
+                most = _HELD * self._room * (2 if key[0] in self._sure else 1)
+                if key in self._around or self._held < most:
                     self._keep(self._around.setdefault(key, _Around()), offsets, data)
         held = self._of_tail
         self._tail = b"" if elided else data[-held:] if len(data) >= held else (self._tail + data)[-held:]
         self._size += len(data) + elided
+
+    def _kinds(self, found: Summary) -> Iterator[tuple[tuple[object, object], list[int]]]:
+        """By what was found there, the offsets at which it begins in the block."""
+        for (rule, captures), sightings in found.hits.items():
+            kind: tuple[object, object] = rule, captures
+            if kind not in self._around:
+                self._captured[rule] += 1
+                if self._captured[rule] > _MOST_KINDS:
+                    kind = rule, None
+            yield kind, [offset for _, offset in sightings.kept()]
+        for shape, ends in found.steps.items():
+            yield (None, shape), [offset for (_, offset), _ in ends.kept()]
 
     def _keep(self, around: _Around, offsets: Sequence[int], data: bytes) -> None:
         few = offsets if len(offsets) <= _FIRST + _LAST else [*offsets[:_FIRST], *offsets[-_LAST:]]
@@ -111,11 +128,3 @@ def _joined(stretches: Sequence[tuple[int, bytes]]) -> tuple[tuple[int, bytes], 
         else:
             joined.append((start, bytearray(data)))
     return tuple((start, bytes(data)) for start, data in joined)
-
-
-def _places(found: Summary) -> Iterator[tuple[object, list[int]]]:
-    """By what was found there, the offsets at which it begins in the block."""
-    for key, sightings in found.hits.items():
-        yield key, [offset for _, offset in sightings.kept()]
-    for shape, ends in found.steps.items():
-        yield shape, [offset for (_, offset), _ in ends.kept()]

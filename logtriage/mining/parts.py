@@ -113,7 +113,7 @@ def scan_part(
     clipper = None
     try:
         if part.is_file and source.size >= CLIPPED_BYTES and not is_seekable(root, source):
-            clipper = Clipper(files)
+            clipper = Clipper(files, scanner.sure)
         for data, elided in _blocks(root, source, part, told):
             # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
             found = scanner.scan_piece(data, source.role, elided=elided, one_rank=one_rank)

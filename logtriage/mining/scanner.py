@@ -26,6 +26,7 @@ from logtriage.mining.summary import (
 from logtriage.model import SourceRole
 from logtriage.rulebank.database import Databases, is_loud
 from logtriage.rulebank.matcher import Hit, Matcher
+from logtriage.rulebank.rule import Role, Strength
 
 MANY = 512  # lines of one blur that are told apart by their words and numbers before they are matched
 MOST_MATCHED = 8_000  # different lines with the same rules' keywords that are matched in a piece
@@ -47,6 +48,11 @@ class Scanner:
         self._in_bulk = in_bulk
         self._matcher = matcher
         self._by_id = {rule.id: rule for rule in matcher.bank.rules}
+        self.sure = frozenset(
+            rule.id
+            for rule in matcher.bank.rules
+            if rule.role is Role.CAUSE and rule.strength is Strength.DEFINITE
+        )
         self._calls = Calls(matcher, databases)
 
     def scan_piece(
