@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import WATCHDOG, bank, clock, findings, judged, of_rank, reading, steps, traceback
+from scenes import WATCHDOG, bank, behind, clock, findings, judged, of_rank, reading, steps, traceback
 
 from logtriage.diagnose.offline import decide
 from logtriage.localize.candidates import Candidate
@@ -416,3 +416,16 @@ def test_a_file_that_is_gone_while_a_checkpoint_is_written_is_no_broken_checkpoi
     )
     written = judged(tmp_path / "w", {"train.log": steps(9) + traceback(error, "save_pretrained")}).verdict
     assert written.failure_type == "code.file_not_found"
+
+
+@pytest.mark.parametrize("own", [traceback("reader.Halted: 71"), ""])
+def test_an_undated_report_of_an_end_killed_nobody_who_raised_an_exception(tmp_path: Path, own: str) -> None:
+    died = "A worker died or was killed while executing a task by an unexpected system error. "
+    driver = f"{clock(10)} INFO driver up\n(raylet, ip=10.7.0.2) {died}Worker IP address: 10.7.0.2 Worker PID: 71\n"
+    worker = "(W[rank={}] pid={}, ip=10.7.0.{}) "
+    made = "".join(
+        behind(worker.format(rank, 70 + rank, 1 + rank), steps(30) + (own if rank == 1 else ""))
+        for rank in range(2)
+    )
+    verdict = judged(tmp_path, {"driver.log": driver, "workers.log": made}).verdict
+    assert verdict.failure_type == ("code.runtime" if own else "process.killed")

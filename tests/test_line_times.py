@@ -48,3 +48,13 @@ def test_a_word_before_the_time_of_a_line_dates_the_bare_ones_below() -> None:
 def test_a_time_that_one_line_mentions_dates_no_other() -> None:
     lines = read(f"{TIMED}deadline 2026-03-03T14:05:00\nended\n")
     assert lines[-1].time == lines[-3].time
+
+
+def test_behind_a_gap_lines_without_a_time_are_not_as_old_as_those_before_it() -> None:
+    early, late = "2026-03-02 14:00:00 begin\n", "loss 2.1\n2026-03-02 15:00:00 on\n"
+    source = Source("a.log", 1 << 20, SourceRole.WORKER)
+    reader = LineReader(source, learn_layout(source, [(early + late).encode()]))
+    first = reader.read_block(early.encode(), 1, 0)
+    (bare, dated) = reader.read_block(late.encode(), 900, 90_000)
+    assert bare.time == dated.time != first[0].time
+    assert reader.read_block(b"loss 2.0\n", 902, 90_100)[0].time == dated.time

@@ -63,12 +63,19 @@ class LineReader:
         self._year = layout.year
         self._last: float | None = None
         self._last_of: dict[int, float] = {}
+        self._next_line: int | None = None
+        self._stamps = 0  # lines that told a time of their own
         self._labels: set[str] = set()  # what stood before a time inside a line
         self._record_rank: int | None = None
         self._in_record = False
 
     def read_block(self, data: bytes, first_line: int, offset: int) -> list[Line]:
-        """Read whole lines that follow each other; a last piece without line end counts as a line."""
+        """Read whole lines that follow each other; a last piece without line end counts as a line.
+
+        Behind a gap, the lines before the first one with a time have its time, not that of before the gap.
+        """
+        is_behind_gap = self._next_line not in (None, first_line)
+        stamps, undated = self._stamps, 0
         pieces = data.split(b"\n")
         if pieces[-1] == b"":
             pieces.pop()
@@ -87,7 +94,11 @@ class LineReader:
                     writer, number=line.number, offset=line.offset, text=line.text, message=message
                 )
             lines.append(line)
+            undated += self._stamps == stamps
             offset += len(piece) + 1
+        self._next_line = first_line + len(pieces)
+        if is_behind_gap and 0 < undated < len(lines) and (time := lines[undated].time) is not None:
+            lines[:undated] = [replace(line, time=time) for line in lines[:undated]]
         return lines
 
     def _written(self, record: JsonRecord) -> Line:
@@ -227,6 +238,7 @@ class LineReader:
             if abs(seconds + turn - self._last) < 30 * DAY:
                 seconds += turn
         self._last = seconds
+        self._stamps += 1
         if rank is not None:
             self._last_of[rank] = seconds
         return seconds

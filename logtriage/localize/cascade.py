@@ -201,15 +201,17 @@ def _cleared_away(cause: Group, effect: Group) -> bool:
 
 
 def _reports_its_end(cause: Group, effect: Group) -> bool:
-    """Whether those that somebody else says to have died had raised an exception: then nobody killed them.
+    """Whether those that somebody else says to have died had raised an exception, or waited in vain.
 
-    Such reports of supervisors often bear no time, so that of the line above them tells nothing.
+    Then nobody killed them. Such reports of supervisors often bear no time, so that of the line above them
+    tells nothing.
     """
     told = [each for each in cause.causes if each.strength is not Strength.HINT]
-    raised = {each.rank: each.line.file for each in effect.causes if each.record is not None}
+    waited = effect.failure_type == "collective.timeout"
+    raised = {each.rank: each.line.file for each in effect.causes if waited or each.record is not None}
     return (
         bool(told)
-        and effect.failure_type in GENERAL_TYPES
+        and (waited or effect.failure_type in GENERAL_TYPES)
         and all(each.rank in raised and each.line.file != raised[each.rank] for each in told)
     )
 

@@ -34,6 +34,7 @@ MOST_BYTES = 256 << 20  # of a file, decompressed: line ends are counted up to t
 ROUNDS = 3
 MOST_FILES = 3  # of slow ranks that are read so
 
+LEAST_REPORTS = 3  # that follow each other tell how far apart reports are
 NEAR_INTERVALS = 3.0  # between steps: a narrower gap needs no closer look
 
 
@@ -75,8 +76,7 @@ def _with_steps_at(
     stamps = [point.line.time for trace in told for point in trace.points if point.line.time is not None]
     before = max((at for at in stamps if at <= time), default=None)
     after = min((at for at in stamps if at > time), default=None)
-    usual = usual_interval(told)
-    if after is None or (before is not None and after - before <= NEAR_INTERVALS * max(usual, 1.0)):
+    if after is None or (before is not None and after - before <= NEAR_INTERVALS * _report_interval(told)):
         return findings
     progress = findings.progress
     file = min(progress.traces, key=_sparseness).file
@@ -97,6 +97,23 @@ def _with_steps_at(
         begin = max((offset for at, offset in dated if at <= time), default=begin)
         end = min((offset for at, offset in dated if at > time), default=end)
     return replace(findings, progress=progress)
+
+
+def _report_interval(told: Sequence[Trace]) -> float:
+    """The seconds between two reports of steps that follow each other, at least one.
+
+    Where windows were read, most of those that stand side by side have others between them.
+    """
+    usual = max(usual_interval(told), 1.0)
+    points = [
+        (one.step, one.line.time, other.step, other.line.time)
+        for trace in told
+        for one, other in pairwise(trace.points)
+        if other.step > one.step and one.line.time is not None and other.line.time is not None
+    ]
+    least = min((later - earlier for earlier, _, later, _ in points), default=0)
+    closest = [end - begin for step, begin, later, end in points if later - step == least and end > begin]
+    return max(min(usual, median(closest)), 1.0) if len(closest) >= LEAST_REPORTS else usual
 
 
 def _sparseness(trace: Trace) -> tuple[float, int, int]:
