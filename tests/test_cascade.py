@@ -421,11 +421,11 @@ def test_a_file_that_is_gone_while_a_checkpoint_is_written_is_no_broken_checkpoi
 @pytest.mark.parametrize("own", [traceback("reader.Halted: 71"), ""])
 def test_an_undated_report_of_an_end_killed_nobody_who_raised_an_exception(tmp_path: Path, own: str) -> None:
     died = "A worker died or was killed while executing a task by an unexpected system error. "
-    driver = f"{clock(10)} INFO driver up\n(raylet, ip=10.7.0.2) {died}Worker IP address: 10.7.0.2 Worker PID: 71\n"
+    told = f"(raylet, ip=10.7.0.2) {died}Worker IP address: 10.7.0.2 Worker PID: 71\n"
     worker = "(W[rank={}] pid={}, ip=10.7.0.{}) "
     made = "".join(
         behind(worker.format(rank, 70 + rank, 1 + rank), steps(30) + (own if rank == 1 else ""))
         for rank in range(2)
     )
-    verdict = judged(tmp_path, {"driver.log": driver, "workers.log": made}).verdict
+    verdict = judged(tmp_path, {"driver.log": f"{clock(10)} INFO up\n{told}", "workers.log": made}).verdict
     assert verdict.failure_type == ("code.runtime" if own else "process.killed")
