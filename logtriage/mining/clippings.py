@@ -42,7 +42,7 @@ class _Around:
 class Clipper:
     """Keeps the ends of a stream, and stretches around what was found in each of its blocks.
 
-    `files` are those of the whole job, which share the memory; what the `sure` rules found may take more of it,
+    `files` are those of the whole job, which share the memory; what the `sure` rules found may take more,
     so that a flood of complaints before it takes none away.
     """
 
