@@ -22,8 +22,8 @@ from logtriage.regex import regex
 _NUMBER = regex(r"(?:^|[\s=:#(\[|,\"'/@])(\d{1,12})(?=$|[\s,;:)\]|\"'/}])(?!:\d)")
 # What these words number is told one after the other, however evenly: no step.
 _MEMBER = regex(
-    r"(?i)(?<![a-z])(?:local|global|node|world)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu|device"
-    r"|worker|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
+    r"(?i)(?<![a-z])(?:local|global|node|world|sub|child)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu"
+    r"|device|worker|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
     r"|~\.~{3,7}:$"  # the port of an address (`10.8` and `0.2`, blanked): clients take one after the other
 )
 _TOTAL = regex(r" {0,6}(?:/|of) {0,6}(\d{1,12})(?![\d.:])")
@@ -117,7 +117,13 @@ def _traces(scene: Scene, counters: frozenset[Counter]) -> list[Trace]:
 
 
 def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | None]]]]:
-    """The job's lines that hold whole numbers: their form, and each number with the total behind it."""
+    """The job's lines that hold whole numbers: their form, and each number with the total behind it.
+
+    What a rule knows as an error, or as how a process ended, counts processes, ports or retries.
+    """
+    told_else: dict[str, set[int]] = defaultdict(set)
+    for sign in (*scene.causes, *scene.symptoms):
+        told_else[sign.line.file].add(sign.line.number)
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue
@@ -126,7 +132,7 @@ def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | N
             for record in scene.records[reading.source.file]
             if record.raised
             for line in record.lines
-        }
+        } | told_else.get(reading.source.file, set())
         for line in reading.lines:
             text = line.message[:MOST_TEXT] or line.text[:MOST_TEXT]
             if line.number in of_tracebacks or " NCCL " in text:

@@ -12,11 +12,13 @@ from logtriage.localize.actors import with_actors
 from logtriage.localize.alike import without_usual_states
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
+from logtriage.localize.closing_words import with_closing_times
 from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exit_ranks import placed
 from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.habits import NO_KINDS, Kinds
+from logtriage.localize.incarnations import without_earlier_incarnations
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.rank_reports import with_reports
@@ -27,6 +29,7 @@ from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
 from logtriage.localize.used_up import with_used_up
+from logtriage.localize.waited_out import before_the_limit
 from logtriage.model import ClockOffset, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.bank import Bank
@@ -65,9 +68,7 @@ class Findings:
         return line.time + self.offsets[line.file].seconds
 
 
-def find(
-    scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kinds = NO_KINDS
-) -> Findings:
+def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kinds = NO_KINDS) -> Findings:
     """Run the localisation on a scene; `kinds` are those of all lines, also of those not read closely."""
     progress = gather(scene)
     counters = frozenset[Counter]() if progress.is_told else step_counters(scene)
@@ -76,6 +77,7 @@ def find(
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
     candidates = with_actors(gather_candidates(scene, progress, topology, exits), scene, topology)
+    candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
     offsets = clock_offsets(progress, candidates, bank.explains)
@@ -91,6 +93,7 @@ def find(
     broken = _broken_before(candidates, final, cascade, bank)
     if broken:
         cascade = untangle(group([*final, *broken], bank.explains))
+    cascade = before_the_limit(cascade, progress)
     return Findings(
         scene=scene,
         progress=progress,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+from logtriage.localize.power_samples import GpuPower, sampled_power
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
 from logtriage.regex import regex
@@ -46,7 +47,7 @@ class Sight:
 
 def standing(scene: Scene, last: Line) -> Sight | None:
     """What shows that the job stood still after its last step, of lines that are no output of its own."""
-    return _alive(scene, last) or _ungrown(scene, last) or _spinning(scene)
+    return _alive(scene, last) or _ungrown(scene, last) or _spinning(scene, last)
 
 
 def _alive(scene: Scene, last: Line) -> Sight | None:
@@ -190,10 +191,12 @@ def clocks(text: str) -> Iterator[datetime]:
             continue
 
 
-def _spinning(scene: Scene) -> Sight | None:
+def _spinning(scene: Scene, last: Line) -> Sight | None:
     """The first of a node's GPUs, all of which are busy at the power of idle ones."""
     for reading in scene.readings:
-        for gpus in (_table(reading.lines), _monitored(reading.lines), _queried(reading.lines)):
+        lines = reading.lines
+        sampled = sampled_power(lines) if reading.source.file != last.file else []
+        for gpus in (_table(lines), _monitored(lines), _queried(lines), sampled):
             if len(gpus) > 1 and all(each.busy >= BUSY and each.share < IDLE_POWER for each in gpus):
                 first = gpus[0]
                 told = f"all GPUs are busy to {first.busy} % at the power of idle ones: they wait"
@@ -201,17 +204,10 @@ def _spinning(scene: Scene) -> Sight | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Gpu:
-    line: Line
-    busy: int
-    share: float  # of the power that it may draw, or drew at most
-
-
-def _table(lines: Sequence[Line]) -> list[_Gpu]:
+def _table(lines: Sequence[Line]) -> list[GpuPower]:
     """The GPUs in use of nvidia-smi's table."""
     return [
-        _Gpu(line, int(row["busy"]), int(row["watts"]) / int(row["most"]))
+        GpuPower(line, int(row["busy"]), int(row["watts"]) / int(row["most"]))
         for line in lines
         if "MiB" in line.text
         and (row := _SMI_ROW.search(line.text[:400])) is not None
@@ -219,7 +215,7 @@ def _table(lines: Sequence[Line]) -> list[_Gpu]:
     ]
 
 
-def _monitored(lines: Sequence[Line]) -> list[_Gpu]:
+def _monitored(lines: Sequence[Line]) -> list[GpuPower]:
     """The last sample of each GPU of `nvidia-smi dmon`, against the most power that it drew."""
     columns: list[str] = []
     most: dict[str, float] = {}
@@ -234,13 +230,13 @@ def _monitored(lines: Sequence[Line]) -> list[_Gpu]:
                 watts = float(row["pwr"])
                 most[row["gpu"]] = max(most.get(row["gpu"], 0.0), watts)
                 newest[row["gpu"]] = (line, int(row["sm"]), watts)
-    return [_Gpu(line, busy, watts / max(most[gpu], 1.0)) for gpu, (line, busy, watts) in newest.items()]
+    return [GpuPower(line, busy, watts / max(most[gpu], 1.0)) for gpu, (line, busy, watts) in newest.items()]
 
 
-def _queried(lines: Sequence[Line]) -> list[_Gpu]:
+def _queried(lines: Sequence[Line]) -> list[GpuPower]:
     """The last samples of each GPU of `nvidia-smi --query-gpu=… --format=csv`, columns in any order."""
     columns: list[str] = []
-    samples: dict[str, list[_Gpu]] = {}
+    samples: dict[str, list[GpuPower]] = {}
     most: dict[str, float] = {}
     rows = 0
     for line in lines:
@@ -261,7 +257,7 @@ def _queried(lines: Sequence[Line]) -> list[_Gpu]:
             # Small models never draw much: a GPU of which it is known has to draw less than before.
             as_ever = len(samples.get(which, ())) >= SAMPLES and watts > DROPPED * most[which]
             share = 1.0 if as_ever else _share(row, watts)
-            samples.setdefault(which, []).append(_Gpu(line, int(busy), share))
+            samples.setdefault(which, []).append(GpuPower(line, int(busy), share))
     return [max(own[-SAMPLES:], key=lambda each: (each.busy < BUSY, each.share)) for own in samples.values()]
 
 

@@ -116,11 +116,15 @@ def _complaints(traces: Sequence[Trace], scene: Scene) -> list[tuple[float, Line
     return shares if len(shares) >= LEAST_INTERVALS else []
 
 
+_BATCH_TIMERS = ("batch-generator", "batch generator", "batch_input")
+
+
 def _shares_of_timers(scene: Scene) -> list[tuple[float, Line]]:
-    """Of Megatron's timers the batch generator's share of the longest, within which it runs."""
+    """Of the timers of Megatron, or of DeepSpeed's pipelines, the share of the longest, within which it runs,
+    that reading a batch took."""
     shares = []
     for table in islice(timer_tables(scene), MOST_POINTS):
-        waited = table.get("batch-generator")
+        waited = next((table[name] for name in _BATCH_TIMERS if name in table), None)
         longest = max(seconds for seconds, _ in table.values())
         if waited is not None and len(table) > 1 and longest > 0:
             shares.append((waited[0] / longest, waited[1]))
