@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+import threading
 import unicodedata
 
 import pytest
@@ -12,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from verdicts import OOM, a_body, a_verdict
 
+from logtriage.apps.console import progress_shown
 from logtriage.report import words
 from logtriage.report.document import (
     Alternative,
@@ -328,3 +331,20 @@ def test_ranges_name_exactly_the_ranks(ranks: list[int]) -> None:
 )
 def test_durations_read_well(seconds: float, expected: str) -> None:
     assert words.duration(seconds) == expected
+
+
+def test_a_progress_bar_needs_no_thread_beside_which_no_copies_could_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    before = threading.active_count()
+    with progress_shown(quiet=False) as progress:
+        assert progress is not None
+        progress("rank_3.log", 250_000_000, 1_000_000_000)
+        assert threading.active_count() == before
+        assert "rank_3.log" in screen.getvalue() and "250.0" in screen.getvalue()
