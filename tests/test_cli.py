@@ -446,3 +446,10 @@ def test_a_setting_that_there_is_not_is_called_so(
     monkeypatch.setenv("LOGTRIAGE_CONFIG", str(tmp_path / "site.toml"))
     assert main(["history"]) == 2
     assert "site.toml: dta_dir: there is no such setting" in capsys.readouterr().err
+
+
+def test_the_version_is_also_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    said = capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == said

@@ -240,6 +240,22 @@ def version() -> None:
     answer(f"logtriage {__version__} (rules {load_bank().version}, taxonomy {taxonomy().version})\n")
 
 
+def _version_asked(is_asked: bool) -> None:
+    if is_asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version_asked, is_eager=True, help="As the command `version`."),
+    ] = False,
+) -> None:
+    """Why did this training job die, where did it begin, and what do I do now?"""
+
+
 # In the order in which help lists them, which is that of a person's acquaintance with the program.
 for command in (
     *(triage, ask, templates, history, cli_loop.confirm, cli_loop.correct, cli_memory.similar),

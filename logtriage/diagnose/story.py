@@ -11,6 +11,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import group, untangle
 from logtriage.localize.findings import Findings
 from logtriage.report.document import Attempt, ChainStep, CulpritsOut, TimelineEntry, iso_time
+from logtriage.report.words import type_name
 from logtriage.rulebank.bank import Bank
 from logtriage.taxonomy import taxonomy
 
@@ -26,10 +27,10 @@ def summary(findings: Findings, decision: Decision) -> str:
         sentences.append(where)
     elif decision.why and decision.why.lower() != decision.title.lower():
         sentences.append(_sentence(decision.why))
-    followed = list(dict.fromkeys(taxonomy()[each.failure_type].id for each in decision.symptoms))
-    followed = [name for name in followed if name not in (decision.failure_type, "unknown")]
-    if followed and decision.outcome == "failed":
-        sentences.append(f"What followed: {', '.join(followed[:4])}.")
+    followed = list(dict.fromkeys(each.failure_type for each in decision.symptoms))
+    named = [type_name(each) for each in followed if each not in (decision.failure_type, "unknown")]
+    if named and decision.outcome == "failed":
+        sentences.append(f"What followed: {'; '.join(named[:4])}.")
     step = findings.progress.last_step
     if step is not None:
         of = f" of {step.total}" if step.total else ""

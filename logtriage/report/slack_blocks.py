@@ -157,7 +157,7 @@ def _small_print(verdict: Verdict, note: str) -> list[str]:
     body = verdict.verdict
     prints = [" · ".join(words.job_facts(verdict.job))]
     followed = dict.fromkeys(words.type_name(each.failure_type) for each in verdict.symptoms)
-    prints += [f"What followed: {', '.join(list(followed)[:4])}"] if followed else []
+    prints += [f"What followed: {'; '.join(list(followed)[:4])}"] if followed else []
     others = [
         f"{words.type_name(each.failure_type)} ({words.percent(each.confidence)})"
         for each in body.alternatives
