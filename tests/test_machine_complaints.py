@@ -88,3 +88,21 @@ def test_a_crash_that_nobody_of_the_job_noticed_is_not_why_it_stands_still(tmp_p
     files = {f"rank{rank}.log": steps(100) for rank in range(2)} | {"slurm-5.out": watched}
     late = [(at, CRASHED.format(pid=70 + at)) for at in (195, 900)]
     assert judged(tmp_path, files | dict([kernel(*late)])).verdict.failure_type == "hang.silent"
+
+
+ABORTED = (
+    "[{at}] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: {code}) local_rank: 0"
+)
+
+
+@pytest.mark.parametrize(("code", "strength"), [("-6", "hint"), ("-11", "definite")])
+def test_a_crash_of_which_no_launcher_knows_is_doubted(code: str, strength: str) -> None:
+    file, text = kernel((190, CRASHED.format(pid=71)), host="m2")
+    ended = ABORTED.format(at=clock(230), code=code) + " (pid: 9) of binary: python\n"
+    found = findings(
+        of_rank(0, steps(100), host="m1"),
+        reading(file, text, SourceRole.KERNEL, host="m2"),
+        reading("launch.log", ended, host="m1"),
+    )
+    (crash,) = (each for each in found.candidates if each.source_role is SourceRole.KERNEL)
+    assert (crash.recovered, crash.strength.value) == (False, strength)

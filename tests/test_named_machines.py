@@ -114,3 +114,26 @@ def test_files_that_are_called_after_a_launcher_and_its_host(tmp_path: Path, lau
         f"{launcher}fog-a2.log": node(2) + behind("[rank3]: ", IMPORT),
     }
     assert place(tmp_path, files) == ((3,), ("fog-a2",))
+
+
+def test_a_machine_whose_kernel_log_is_missing_is_called_as_the_others_of_its_row_are(tmp_path: Path) -> None:
+    def written(node: int) -> str:
+        named = f"cx{node + 4}:4090{node}:4095{node} [0] NCCL INFO Connected all rings\n"
+        return named * 3 + steps(20) + (traceback("KeyError: 'tokens'") if node == 2 else "")
+
+    booted = "[Sat Jan 31 08:00:01 2026] Linux version 5.14.0-1 (root@build) (gcc 12)\n"
+    kernels = {f"kern/cx{node + 4}.dmesg": booted for node in (0, 1, 3)}
+    files = {f"ray-worker-{node}.log": written(node) for node in range(4)}
+    assert place(tmp_path, files | kernels)[1] == ("cx6",)
+
+
+def test_what_srun_gathers_into_the_file_of_one_task_is_not_all_of_its_machine(tmp_path: Path) -> None:
+    gathered = (
+        f"{clock(62)[:19]} slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0.\n"
+        f"{clock(99)[:19]} ended\n"
+        "srun: error: cx6: task 2: Out Of Memory\n"
+    )
+    said = "host: cx{} rank {} of 4 up\n"
+    files = {f"7_{task}_log.out": said.format(task + 4, task) + steps(30) for task in range(4)}
+    files["7_0_log.out"] += gathered
+    assert place(tmp_path, files)[1] == ("cx6",)

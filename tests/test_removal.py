@@ -95,9 +95,7 @@ def test_what_is_missing_never_makes_a_wrong_verdict_certain(
 def test_where_other_hosts_left_their_kernel_logs_a_missing_one_leaves_doubt() -> None:
     quiet = "[Sat Jan 31 07:00:01 2026] usb 1-1: new high-speed USB device number 2 using xhci_hcd\n" * 3
     job = [
-        of_rank(
-            rank, steps(30) + WATCHDOG.format(rank=rank, op="ALLREDUCE"), host=f"node-{rank // 2}"
-        )
+        of_rank(rank, steps(30) + WATCHDOG.format(rank=rank, op="ALLREDUCE"), host=f"node-{rank // 2}")
         for rank in range(4)
     ]
     kernels = [reading(f"{host}.dmesg", quiet, SourceRole.KERNEL, host=host) for host in ("node-0", "node-1")]
@@ -111,3 +109,22 @@ def test_a_lost_peer_of_which_no_launcher_tells_is_not_certain() -> None:
     decision = decide(findings(*job))
     assert decision.failure_type == "collective.remote_error"
     assert decision.confidence < 0.8
+
+
+BROKEN = (
+    "{host}:{pid}:99 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.6.0.4<7> "
+    "with error 12, opcode 0, len 0, vendor err 129 (Recv)\n"
+)
+
+
+def test_transfers_that_broke_are_no_sure_sign_of_the_network_while_a_rank_s_words_are_missing() -> None:
+    def judged_with(last: int) -> Decision:
+        rows = [steps(30) + BROKEN.format(host=f"n{rank}", pid=40 + rank) for rank in range(3)]
+        logs = [of_rank(rank, f"rank {rank} of 4\n{text}", host=f"n{rank}") for rank, text in enumerate(rows)]
+        silent = of_rank(3, f"rank 3 of 4\n{steps(30)}", host="n3")
+        known = reading("hosts.txt", "".join(f"rank {rank} on n{rank}, world_size=4\n" for rank in range(4)))
+        return decide(findings(*logs, *([silent] if last else []), known))
+
+    with_all, without = judged_with(1), judged_with(0)
+    assert with_all.failure_type == without.failure_type == "network.infiniband"
+    assert without.confidence < 0.8 < with_all.confidence

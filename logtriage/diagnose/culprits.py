@@ -132,7 +132,9 @@ def blame(
     if not hosts and machine and len(topology.hosts) == 1 and not placed_elsewhere:
         hosts = set(topology.hosts)
     if machine and hosts:
-        on_them = {rank for rank in ranks if _is_on(rank, hosts, topology)} or ranks
+        on_them = {rank for rank in ranks if _is_on(rank, hosts, topology)}
+        if hosts.isdisjoint(topology.machine(host) for host in topology.host_of_rank.values()):
+            on_them = on_them or ranks  # by whatever name the ranks' machines go
         whole = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
         ranks = on_them if on_them != whole or len(whole) < 4 or shown == whole else set()
     known = set(topology.hosts)

@@ -25,6 +25,7 @@ from logtriage.localize.outcome import (
 )
 from logtriage.localize.unison import all_wait, in_unison
 from logtriage.model import Culprits, Line, SourceRole
+from logtriage.rulebank.rule import Strength
 
 
 def decide(findings: Findings) -> Decision:
@@ -103,6 +104,8 @@ def _may_be_hidden(root: Group, findings: Findings) -> bool:
     kind = root.failure_type
     if kind in _TOLD_BY_VICTIMS and _is_part(root, findings):
         return True
+    if _is_told_by_others(root) and _lacks_words(findings):
+        return True
     if kind == "collective.remote_error" and not findings.exits:
         return True  # no launcher says how the peer ended
     of_kernel = {each.host for each in findings.scene.sources if each.role is SourceRole.KERNEL}
@@ -110,6 +113,32 @@ def _may_be_hidden(root: Group, findings: Findings) -> bool:
         return any(each.code == -signal.SIGKILL for each in findings.exits)  # the OOM killer's way
     machines = {findings.topology.machine(host) for host in findings.topology.hosts}
     return kind in _UNDER_A_KERNEL and bool(of_kernel - {None}) and not machines <= of_kernel
+
+
+def _is_told_by_others(root: Group) -> bool:
+    """Whether those that it befell say nothing of it themselves: peers, a supervisor or a kernel do.
+
+    Of a transfer it is known to be the network only where a port is reported as well.
+    """
+    if root.failure_type == "network.infiniband":
+        return root.sureness < 3 and all(each.capture("peer") for each in root.causes)
+    return root.failure_type.startswith("process.") and all(
+        each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)
+        for each in root.causes
+        if each.strength is not Strength.HINT
+    )
+
+
+def _lacks_words(findings: Findings) -> bool:
+    """Whether some ranks wrote nothing that is here."""
+    topology = findings.topology
+    wrote = {
+        topology.rank(line)
+        for reading in findings.scene.readings
+        if reading.source.role in (SourceRole.WORKER, SourceRole.MERGED)
+        for line in reading.lines
+    }
+    return len(wrote - {None}) < max(2, topology.size)
 
 
 def _is_part(root: Group, findings: Findings) -> bool:

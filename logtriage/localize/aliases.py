@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -18,8 +18,12 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 NO_HOSTS = {"node", "nodes", "host", "hosts", "machines", "all", "pods", "workers"}
+
+
+LEAST_OF_ROW = 2  # machines whose files show how those of their row are called
 
 
 def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, str]:
@@ -52,11 +56,18 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         told_of[label].add(host)
     labels = set(told_of)
     by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
+    rows = Counter(
+        without_digits(source.host)
+        for source in scene.sources
+        if source.host is not None and prefixed[source.file] & by_machines
+    )
     for source in scene.sources:
         if source.host in of_files and source.host is not None and source.role in JOB_ROLES:
             told_of[source.host] |= reported[source.file] - {source.host}
-            if len(writers := prefixed[source.file]) == 1 and writers <= by_machines:
-                told_of[source.host] |= writers  # llm-3.log of one machine, which has a kernel log
+            # llm-3.log of one machine, which has a kernel log, or others of its row have
+            is_of_row = rows[without_digits(source.host)] >= LEAST_OF_ROW
+            if len(writers := prefixed[source.file]) == 1 and (writers <= by_machines or is_of_row):
+                told_of[source.host] |= writers
     for host, names in told_of.items():
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
@@ -83,7 +94,11 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
     for host, name in _numbered_machines(scene, of_files, said).items():
         named.setdefault(host, name)
     in_nccl = _labelled_in_nccl(scene) | _addresses_in_labels(scene)
-    for host, name in (_pods_of_files(pods, of_files) | _addresses_in_ray(scene) | in_nccl).items():
+    in_ray = _addresses_in_ray(scene)
+    if len(in_ray.keys() & of_files) >= LEAST_OF_ROW:  # one whose log is missing is named as the others are
+        named |= {address: host for host, address in in_ray.items() if address not in of_files}
+        in_ray = {}
+    for host, name in (_pods_of_files(pods, of_files) | in_ray | in_nccl).items():
         if host not in of_files:
             named.setdefault(host, name)
         elif _ADDRESS.match(name) and name not in of_files:

@@ -59,10 +59,14 @@ def gather_candidates(
     pods, pids = gather_pods(scene.readings), topology.rank_of_pid
     raised_by = {reading.source.file: _raised_by(reading, topology) for reading in scene.readings}
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
+    # A file of one rank's words into which srun tells of all machines is also where their daemons write.
+    spoken_of = [each.line for each in (*exits, *scene.causes, *scene.symptoms)]
+    gathering = {line.file for line in spoken_of if "srun: error:" in line.text[:200]}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
-        service = _SERVICE.search(sign.text[:200]) if sign.source.role is SourceRole.MERGED else None
+        of_all = sign.source.role is SourceRole.MERGED or sign.line.file in gathering
+        service = _SERVICE.search(sign.text[:200]) if of_all else None
         task = topology.rank(sign.line, sign.rank)
         named = sign.hit.capture("rank") if service and topology.has_tasks else None
         rank = (int(named) if named and re.fullmatch(r"\d{1,6}", named) else None) if service else task
@@ -78,6 +82,8 @@ def gather_candidates(
             # What a driver repeats stands behind whoever wrote before it; its own words may name the rank.
             rank = by.rank if by.rank is not None else spoken_rank
         host = (service["host"] if service else None) or topology.host(sign.line, rank) or sign.host
+        if service and (sign.source.rank is not None or sign.line.file in topology.rank_of_file):
+            host, task = service["host"] or sign.host, None
         if raised_by[sign.line.file].get(sign.line.number, task) != task:
             host = topology.host_of_rank.get(rank) if rank is not None else None  # not where it is repeated
         if by is not None and by.host is not None:

@@ -19,6 +19,7 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import key_of
 from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 from logtriage.rulebank.rule import Strength
 
@@ -144,6 +145,7 @@ def _crashes_of_others(
             _all_spoke(there.get(topology.machine(each.host), set()), each.time or 0.0, waited, last)
             # Launchers and peers notice at once that a rank is gone. Nobody did, for as long as they looked
             # on, or the job had stood still for long.
+            or _ended_otherwise(each, candidates, topology)
             or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
             or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
         )
@@ -155,6 +157,42 @@ def _all_spoke(ranks: set[int], crash: float, waited: set[int | None], last: Map
     """Whether all ranks of a machine, which are known, were there after a crash."""
     return bool(ranks) and all(
         rank in waited or last.get(rank, 0.0) > crash + AWAKE_SECONDS for rank in ranks
+    )
+
+
+_BY_CRASH = frozenset(("-4", "-7", "-8", "-11", "132", "135", "136", "139"))
+_TOLD_CRASH = regex(
+    r"(?i)\bsig(?:segv|bus|ill|fpe)\b|segmentation fault|\bsegfault\b|\bbus error\b|\bsignal 11\b"
+)
+
+
+def doubted(candidates: Sequence[Candidate]) -> set[tuple[str, int]]:
+    """The places of machines' words on crashes of which the job knows nothing, but how its ranks ended."""
+    told = [each for each in candidates if each.source_role not in _MACHINE]
+    codes = {code for each in told if (code := each.capture("exitcode")) is not None}
+    if not codes or codes & _BY_CRASH or any(_TOLD_CRASH.search(each.line.text[:1000]) for each in told):
+        return set()
+    return {
+        (each.line.file, each.line.number)
+        for each in candidates
+        if each.source_role in _MACHINE and each.failure_type.startswith(_CRASH) and not each.recovered
+    }
+
+
+_BY_SEGFAULT = ("-11", "11", "139")
+
+
+def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology: Topology) -> bool:
+    """Whether the launcher of that machine reported its first end long after, and no crash of this kind."""
+    machine = topology.machine(crash.host)
+    ends = [
+        (each.capture("exitcode"), each.time)
+        for each in candidates
+        if each.source_role not in _MACHINE and topology.machine(each.host) == machine is not None
+    ]
+    told = [(code, time) for code, time in ends if code is not None and time is not None]
+    return bool(told) and all(
+        code not in _BY_SEGFAULT and time > (crash.time or 0.0) + LIVED_WITH_SECONDS for code, time in told
     )
 
 

@@ -20,6 +20,7 @@ from logtriage.localize.machine_complaints import (
     LIVED_WITH_STEPS,
     OUTLIVED_SECONDS,
     dated_steps,
+    doubted,
     lived_with,
     steps_since,
 )
@@ -103,7 +104,13 @@ def survivors(
         return steps_since(afterwards.steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
 
     found = with_habits(found, scene, topology, kinds, went_on)
-    return [_promoted(candidate, found) for candidate in found]
+    doubtful = doubted(found)
+    return [
+        replace(each, strength=Strength.HINT)
+        if (each.line.file, each.line.number) in doubtful
+        else _promoted(each, found)
+        for each in found
+    ]
 
 
 def _is_of_unfilled(candidate: Candidate, unfilled: set[str]) -> bool:
