@@ -60,7 +60,7 @@ def gather_candidates(
     raised_by = {reading.source.file: _raised_by(reading, topology) for reading in scene.readings}
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
     # A file of one rank's words into which srun tells of all machines is also where their daemons write.
-    spoken_of = [each.line for each in (*exits, *scene.causes, *scene.symptoms)]
+    spoken_of = [each.line for each in exits] + [each.line for each in (*scene.causes, *scene.symptoms)]
     gathering = {line.file for line in spoken_of if "srun: error:" in line.text[:200]}
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
