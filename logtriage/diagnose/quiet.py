@@ -10,6 +10,7 @@ from logtriage.diagnose.last_words import last_errors, tells_of_silence
 from logtriage.localize.behind import broke_off_first, stopped_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
+from logtriage.localize.courses import broke_off_alone
 from logtriage.localize.divergence import Divergence, diverged
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
@@ -102,7 +103,9 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     evidence = [Evidence(each.last.line, "its peers went on for longer, and then waited") for each in first]
     ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
     if not first:
-        early = broke_off_first(findings.progress.traces, findings.scene)
+        early = broke_off_first(findings.progress.traces, findings.scene) or broke_off_alone(
+            findings.scene, findings.topology
+        )
         ranks = tuple(early)
         evidence += [Evidence(line, "its peers all wrote more behind this") for line in early.values()][:3]
     if outcome.line is not None and outcome.line not in [each.line for each in evidence]:

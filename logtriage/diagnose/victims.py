@@ -7,15 +7,18 @@ from dataclasses import replace
 
 from logtriage.diagnose.culprits import blame
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.left_alone import left_alone
+from logtriage.diagnose.other_version import with_other_version
 from logtriage.diagnose.quiet import slow_job
 from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_desync, recorded_suspects
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, naming, odd_words, silent_ranks, waits
+from logtriage.localize.courses import own_files
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.findings import Findings
-from logtriage.model import JOB_ROLES, Culprits, Evidence
+from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
 from logtriage.rulebank.rule import Role, Strength
 
 
@@ -47,12 +50,16 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             return slow_job(findings, slow, tuple(root.members[:3]))
     if root.failure_type == "collective.desync":
         return None
+    if root.failure_type == "collective.init" and (other := with_other_version(findings, root)) is not None:
+        return other
     if root.failure_type == "collective.init" and not accused(findings.scene)[0]:
         return None  # a communicator that fails on its own is no victim
     ended = {each.host for each in root.causes if each.host is not None}
     some = 0 < len(ended) < len(findings.topology.hosts)
     if root.failure_type.startswith("process.") and (root.ranks or some):
         return None  # the process that died is named, or those hosts whose processes were ended
+    if recorded is None and (uneven := left_alone(findings, root)) is not None:
+        return uneven
     suspects = recorded or silent_ranks(
         findings.candidates, findings.topology, findings.progress, findings.scene
     )
@@ -115,12 +122,14 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         told = naming(findings.scene, findings.topology, suspects.ranks[0])
     if told is not None and (told.file, told.number) not in stated:
         odd = (Evidence(told, f"names rank {_list(suspects.ranks)}"), *odd)[:3]
+    # Of a rank that reported no step, what it was about to do says more than a third complaint.
+    complaints = 3 - len(odd) - (bool(last) and len(odd) < 2 and not _steps_of(suspects.ranks, findings))
     return Decision(
         failure_type=root.failure_type,
         title=decision.title,
         confidence=min(decision.confidence, 0.75),
         culprits=culprits,
-        evidence=odd + decision.evidence[: 3 - len(odd)] + last + decision.evidence[3 - len(odd) :],
+        evidence=odd + decision.evidence[:complaints] + last + decision.evidence[complaints:],
         decided_by="localisation",
         why=f"rank {_list(suspects.ranks)} {suspects.reason}",
         outcome="failed",
@@ -165,10 +174,14 @@ def _silent_host(findings: Findings, root: Group) -> Decision | None:
         return None
     ranks = tuple(sorted(r for r, host in findings.topology.host_of_rank.items() if host == silent[0]))
     decision = from_group(findings, root, decided_by="localisation")
+    its = [file for file, host in findings.topology.host_of_file.items() if host == silent[0]]
+    ends = (line for file in its for line in reversed(findings.scene.lines(file)) if line.text.strip())
+    last = tuple(Evidence(line, f"the last that {silent[0]} wrote") for line in [*ends][:1])
     return replace(
         decision,
         confidence=min(decision.confidence, 0.7),
         culprits=Culprits(ranks=ranks, hosts=(silent[0],)),
+        evidence=(*decision.evidence[:3], *last, *decision.evidence[3:]),
         why=f"{silent[0]} said nothing of the end while the other hosts complained",
     )
 
@@ -268,7 +281,25 @@ def _last_words(findings: Findings, ranks: Sequence[int]) -> tuple[Evidence, ...
         if ends:
             point = max(ends, key=lambda each: each.step)
             words.append(Evidence(point.line, f"the last step that rank {rank} reported"))
+        elif (own := _last_of(rank, findings)) is not None:
+            words.append(Evidence(own, f"the last that rank {rank} wrote"))
     return tuple(words)
+
+
+def _steps_of(ranks: Sequence[int], findings: Findings) -> bool:
+    return any(trace.rank in ranks for trace in findings.progress.traces)
+
+
+def _last_of(rank: int, findings: Findings) -> Line | None:
+    """The last line of a rank with a file of its own, above what a launcher writes there of others' ends."""
+    reading = own_files(findings.scene, findings.topology).get(rank)
+    if reading is None:
+        return None
+    others = [each.line for each in findings.exits if each.rank != rank]
+    others += [each.line for each in findings.candidates if each.rank not in (rank, None)]
+    end = min((line.number for line in others if line.file == reading.source.file), default=None)
+    own = [line for line in reading.lines if end is None or line.number < end]
+    return next((line for line in reversed(own) if line.text.strip()), None)
 
 
 def _list(ranks: Sequence[int]) -> str:

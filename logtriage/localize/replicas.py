@@ -11,6 +11,9 @@ from logtriage.regex import regex
 _POD_NUMBER = regex(r"^(?!ip-\d)(?P<base>.+?)-(?P<role>worker|w|replica|trainer|node)?-?(?P<number>\d{1,5})$")
 
 
+SPARSE = 8  # of so many pods one at least has left its log, where their numbers are ranks
+
+
 def pod_ranks(hosts: set[str], host_of_rank: dict[int, str], masters: set[str]) -> dict[str, int]:
     """Ranks of numbered pods, one rank a pod: the pod's index, or one more where a master is rank 0.
 
@@ -30,6 +33,8 @@ def pod_ranks(hosts: set[str], host_of_rank: dict[int, str], masters: set[str]) 
         has_master = f"{base}-master-0" in hosts | masters
         if base.endswith(("-master", "-chief", "-launcher")) or len(row) + has_master < 2:
             continue
+        if role is None and max(row) >= SPARSE * len(row):
+            continue  # numbers of racks, addresses or an inventory: they count no ranks
         beside_master = role is not None and has_master and 0 in row
         ranks.update({host: number + beside_master for number, host in row.items()})
     return ranks

@@ -170,6 +170,10 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     named_hosts: set[str] = pods.names
     named_hosts.update(roster.hosts)
     belied: dict[str, int] = {}
+    ended_on: dict[str, set[int]] = defaultdict(set)
+    for exit_ in exits:
+        if exit_.host is not None and exit_.rank is not None:
+            ended_on[exit_.host].add(exit_.rank)
     silent: set[str] = set()
     rank_of_file = ranks_of_files(scene, exits)
     offsets = node_offsets(scene, exits)
@@ -184,10 +188,13 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if source.role in (SourceRole.ENVIRONMENT, SourceRole.METRICS):
             continue
         whole_file = rank_of_file.get(source.file, source.rank)
-        if whole_file is not None and any(
-            line.rank is not None and line.rank != whole_file for line in reading.lines
+        named_after = ended_on.get(source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+        if whole_file is not None and (
+            (named_after is not None and whole_file not in named_after)
+            or any(line.rank is not None and line.rank != whole_file for line in reading.lines)
         ):
-            # std_log_process_1.txt with lines of [rank12]: the number counts nodes, not ranks.
+            # std_log_process_1.txt with lines of [rank12]: the number counts nodes, not ranks. And that of
+            # rack-3-node-71.log is part of the name of a host on which other ranks ran.
             belied[source.file], whole_file = whole_file, None
         if whole_file is not None:
             ranks.add(whole_file)
