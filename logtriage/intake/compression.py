@@ -19,6 +19,7 @@ CHUNK = 2 << 20  # twice as much is the longest line that is held
 MOST_GROWTH = 500
 GROWTH_FLOOR = 1 << 30
 _ZSTD_BYTES = 256 << 10  # what a call gives is lost where the stream breaks in it
+_PEEKED = 64  # bytes behind a stream in which another may begin
 _XZ_MEMORY = 256 << 20
 # Bytes after the end of a compressed stream: tape padding and the like are short and mean nothing.
 _HARMLESS_GARBAGE = 64 << 10
@@ -94,19 +95,25 @@ class _Feed:
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
-        self._back = b""
+        self._held = b""
+        self._at = 0  # what of it was taken: cutting off the rest each time would copy it
         self.taken = 0
 
     def take(self, most: int = CHUNK) -> bytes:
         """The next bytes (at most `most`), b"" at the end."""
-        if not self._back:
-            self._back = next((chunk for chunk in self._chunks if chunk), b"")
-            self.taken += len(self._back)
-        data, self._back = self._back[:most], self._back[most:]
+        if self._at >= len(self._held):
+            self._held, self._at = next((chunk for chunk in self._chunks if chunk), b""), 0
+            self.taken += len(self._held)
+        data = self._held[self._at : self._at + most]
+        self._at += len(data)
         return data
 
     def give_back(self, data: bytes) -> None:
-        self._back = data + self._back
+        before = self._at - len(data)
+        if before >= 0 and self._held[before : self._at] == data:
+            self._at = before
+        else:
+            self._held, self._at = data + self._held[self._at :], 0
 
     def next_stream(self, kind: str, given: int) -> bool:
         """Skip padding after one compressed stream; True if another of the same kind follows.
@@ -115,11 +122,11 @@ class _Feed:
         """
         data = b""
         while not data:
-            data = self.take()
+            data = self.take(_PEEKED)
             if not data:
                 return False
             data = data.lstrip(b"\0")
-        while len(data) < 10 and (more := self.take()):
+        while len(data) < 10 and (more := self.take(_PEEKED)):
             data += more
         if compression_of(data[:10]) == kind:
             self.give_back(data)
