@@ -28,6 +28,27 @@ class SourceRole(StrEnum):
 JOB_ROLES = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
 
 
+class OverlayKind(StrEnum):
+    """What people and their tools do to the lines of a log that is handed on."""
+
+    MARKUP = "markup"  # as a page's source has it: tags, and entities for signs
+    QUOTED = "quoted"  # a sign before each line, as mail programs and chats quote
+    INDENTED = "indented"  # blanks before each line, as in a block of code
+    NUMBERED = "numbered"  # numbers of lines, as `cat -n`, `grep -n` and editors print them
+    INTERLEAVED = "interleaved"  # the same, each on a line of its own
+    BROKEN = "broken"  # long lines are broken at the width of a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One of these: what stands `ahead` of the text (or of a number), what `behind` a number, the `width`."""
+
+    kind: OverlayKind
+    ahead: str = ""
+    behind: str = ""
+    width: int = 0
+
+
 class Level(StrEnum):
     DEBUG = "debug"
     INFO = "info"
@@ -57,11 +78,17 @@ class Source:
     family: str = ""
     part: int = 0
     is_newest_first: bool = False  # its newest lines stand on top, but its stream begins with the oldest
+    overlays: tuple[Overlay, ...] = ()  # what its stream is without, the outermost first
+
+    @property
+    def is_remade(self) -> bool:
+        """Whether the lines of its stream are others than those of the file, or stand in another order."""
+        return self.is_newest_first or bool(self.overlays)
 
     @property
     def as_stored(self) -> Source:
-        """The same, with its lines in the order in which they stand in the file."""
-        return replace(self, is_newest_first=False) if self.is_newest_first else self
+        """The same, with its lines as they stand in the file."""
+        return replace(self, is_newest_first=False, overlays=()) if self.is_remade else self
 
 
 class ArtefactKind(StrEnum):

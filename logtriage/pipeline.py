@@ -19,7 +19,7 @@ from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
-from logtriage.intake.streams import turned_places
+from logtriage.intake.streams import remade_files
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import Findings, find
 from logtriage.localize.habits import Kinds
@@ -111,8 +111,8 @@ def triage(
     verdict = verdict if consulted is None else consulted.told_in(verdict)
     verdict = verdict if routine is None else _with_routine(verdict, routine, seen.mined)
     verdict = _with_unfit(verdict, [each for each in seen.earlier if not each.is_healthy])
-    turned = turned_places(seen.inventory.root, seen.inventory.sources)
-    return with_stored_places(verdict, turned) if turned else verdict
+    remade = remade_files(seen.inventory.root, seen.inventory.sources)
+    return with_stored_places(verdict, remade) if remade else verdict
 
 
 @dataclass(frozen=True, slots=True)

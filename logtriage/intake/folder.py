@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -34,9 +35,12 @@ from logtriage.intake.compression import (
 from logtriage.intake.dumps import artefact_kind
 from logtriage.intake.identity import Identity, identify_all
 from logtriage.intake.newest_first import MOST_BYTES, stands_newest_first
+from logtriage.intake.overlays import MOST_BYTES as MOST_OVERLAID
+from logtriage.intake.overlays import learn_overlays, lifted, overlays_as
 from logtriage.intake.places import NothingReadable, candidates, local_paths, why
 from logtriage.intake.roles import content_role
-from logtriage.model import JOB_ROLES, Artefact, ArtefactKind, Source, SourceRole, Unreadable
+from logtriage.intake.streams import read_ranges
+from logtriage.model import JOB_ROLES, Artefact, ArtefactKind, Overlay, Source, SourceRole, Unreadable
 
 __all__ = ["Inventory", "NothingReadable", "discover"]
 
@@ -73,6 +77,7 @@ class _Found:
     role: SourceRole | None
     artefact: ArtefactKind | None = None
     is_newest_first: bool | None = False  # None where it alone does not tell
+    overlays: tuple[Overlay, ...] = ()
 
 
 @dataclass(slots=True)
@@ -114,6 +119,11 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
             found.add(one)
     if not found.texts and not found.dumps:
         raise NothingReadable(_complaint(asked, found))
+    if laid := Counter(text.overlays for text in found.texts if text.overlays):
+        likely = laid.most_common(1)[0][0]
+        found.texts = [
+            text if text.overlays == likely else _as_others(root, text, likely) for text in found.texts
+        ]
     if any(text.is_newest_first for text in found.texts):
         found.texts = [
             replace(text, is_newest_first=True) if text.is_newest_first is None else text
@@ -144,6 +154,7 @@ def _source(text: _Found, known: Identity) -> Source:
         family=known.family,
         part=known.part,
         is_newest_first=text.is_newest_first is True,
+        overlays=text.overlays,
     )
 
 
@@ -272,17 +283,48 @@ def _judge(
     elif (artefact := artefact_kind(head, tail)) is not None and not is_text(head):
         found.dumps.append(_Found(file, size, SourceRole.ENVIRONMENT, artefact))
     elif is_text(head):
-        role = content_role(file, head + b"\n" + tail if tail else head)
-        if partial and role is SourceRole.ENVIRONMENT and head.lstrip()[:1] not in (b"{", b"["):
-            role = None  # a log may begin with pages of settings
-        if artefact is ArtefactKind.FLIGHT_RECORDER:
-            role = SourceRole.ENVIRONMENT  # its own reader knows what it says
-        turned = stands_newest_first(head, tail) if role in _TURNED_ROLES and size <= MOST_BYTES else False
-        found.texts.append(_Found(file, size, role, artefact, turned))
+        overlays = learn_overlays(head, is_cut=partial) if size <= MOST_OVERLAID else ()
+        found.texts.append(_text(file, size, head, tail, partial, artefact, overlays))
     elif _named_as_log(file):
         found.unreadable.append(Unreadable(file, "not text"))
     else:
         found.others += 1
+
+
+def _text(
+    file: str,
+    size: int,
+    head: bytes,
+    tail: bytes,
+    partial: bool,
+    artefact: ArtefactKind | None,
+    overlays: tuple[Overlay, ...],
+) -> _Found:
+    if overlays:
+        head, tail = lifted(head, overlays)[0], lifted(tail, overlays)[0]
+    role = content_role(file, head + b"\n" + tail if tail else head)
+    if partial and role is SourceRole.ENVIRONMENT and head.lstrip()[:1] not in (b"{", b"["):
+        role = None  # a log may begin with pages of settings
+    if artefact is ArtefactKind.FLIGHT_RECORDER:
+        role = SourceRole.ENVIRONMENT  # its own reader knows what it says
+    turned = stands_newest_first(head, tail) if role in _TURNED_ROLES and size <= MOST_BYTES else False
+    return _Found(file, size, role, artefact, turned, overlays)
+
+
+def _as_others(root: Path, text: _Found, likely: tuple[Overlay, ...]) -> _Found:
+    """A text whose lines are too few to tell what was laid over them, as what lies beside it tells."""
+    if text.size > MOST_OVERLAID:
+        return text
+    try:
+        source = Source(text.file, text.size, SourceRole.MERGED)
+        (head,) = read_ranges(root, source, [(0, SNIFFED)])
+    except StreamFault:
+        return text
+    partial = len(head) == SNIFFED
+    overlays = overlays_as(likely, head, is_cut=partial)
+    if not overlays or (text.overlays and overlays != likely):
+        return text
+    return _text(text.file, text.size, head, b"", partial, text.artefact, overlays)
 
 
 def _named_as_log(file: str) -> bool:

@@ -24,12 +24,15 @@ from logtriage.intake.compression import (
 )
 from logtriage.intake.cuts import Block, Told, cut, plain_blocks
 from logtriage.intake.newest_first import oldest_first, oldest_first_order
+from logtriage.intake.overlays import lifted, without_overlays
+from logtriage.intake.text import decoded
 from logtriage.model import Source
 
 __all__ = [
     "Block",
     "Clippings",
     "Piece",
+    "StoredLines",
     "StreamFault",
     "Told",
     "blocks",
@@ -37,10 +40,10 @@ __all__ = [
     "is_seekable",
     "pieces",
     "read_ranges",
+    "remade_files",
     "stored_chunks",
-    "stored_places",
+    "stored_lines",
     "stream",
-    "turned_places",
 ]
 
 _NUMPY_PAYS = 256 << 10
@@ -91,14 +94,41 @@ def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[byt
     Raises StreamFault after what was readable if the file is missing, cut or broken.
     """
     chunks = narrowed(decompressed(_counted(stored_chunks(root, source.file), told)))
+    chunks = without_overlays(chunks, source.overlays) if source.overlays else chunks
     return oldest_first(chunks) if source.is_newest_first else chunks
 
 
-def stored_places(root: Path, source: Source) -> list[tuple[int, int]]:
-    """For each line of a stream the number, from 1, and the offset of the same line as the file holds it.
+@dataclass(frozen=True, slots=True)
+class StoredLines:
+    """The lines of a file whose stream is remade, by their numbers in the stream."""
 
-    For sources whose newest lines stand on top; of a broken one for what can be read. Raises StreamFault if
-    nothing can be read.
+    data: bytes
+    offsets: Sequence[int]  # of the lines of the file
+    order: Sequence[int]  # of each line of the stream the line of the file, from 0
+
+    def place(self, line: int) -> tuple[int, int] | None:
+        """The number, from 1, and the offset of the same line as the file holds it."""
+        if not 0 < line <= len(self.order):
+            return None
+        stored = self.order[line - 1]
+        return stored + 1, self.offsets[stored]
+
+    def text(self, line: int) -> str:
+        """The line as the file holds it; of one that was broken, where it begins."""
+        start = self.offsets[self.order[line - 1]]
+        end = self.data.find(b"\n", start)
+        return decoded(self.data[start : end if end >= 0 else len(self.data)])
+
+    def line(self, stored: int) -> int:
+        """The number in the stream of a line of the file, or of what it is a part of."""
+        found = [at for at, each in enumerate(self.order, 1) if each < stored]
+        return max(found, key=lambda at: self.order[at - 1], default=stored)
+
+
+def stored_lines(root: Path, source: Source) -> StoredLines:
+    """The lines of a file whose stream is remade; of a broken one what can be read.
+
+    Raises StreamFault if nothing can be read.
     """
     data = bytearray()
     try:
@@ -107,17 +137,21 @@ def stored_places(root: Path, source: Source) -> list[tuple[int, int]]:
     except StreamFault:
         if not data:
             raise
-    offsets = [0, *itertools.accumulate(len(line) + 1 for line in data.split(b"\n"))]
-    return [(place + 1, offsets[place]) for place in oldest_first_order(bytes(data))]
+    held = bytes(data)
+    offsets = [0, *itertools.accumulate(len(line) + 1 for line in held.split(b"\n"))]
+    plain, order = lifted(held, source.overlays) if source.overlays else (held, range(len(offsets)))
+    if source.is_newest_first:
+        order = [order[place] for place in oldest_first_order(plain)]
+    return StoredLines(held, offsets, order)
 
 
-def turned_places(root: Path, sources: Sequence[Source]) -> dict[str, list[tuple[int, int]]]:
-    """`stored_places` by file, of those sources whose newest lines stand on top, and that can be read."""
+def remade_files(root: Path, sources: Sequence[Source]) -> dict[str, StoredLines]:
+    """`stored_lines` by file, of those sources whose streams are remade, and that can be read."""
     found = {}
     for source in sources:
-        if source.is_newest_first:
+        if source.is_remade:
             with contextlib.suppress(StreamFault):
-                found[source.file] = stored_places(root, source)
+                found[source.file] = stored_lines(root, source)
     return found
 
 
@@ -132,7 +166,7 @@ def blocks(
     size = max(1, size)
     place = _place(root, source.file)
     rest: int | None = 0
-    if isinstance(place, Path) and not source.is_newest_first:
+    if isinstance(place, Path) and not source.is_remade:
         rest = yield from _plain_blocks(place, 0, None, size, told)
     if rest:
         yield from cut(_counted(_chunks(place, rest), told), size)
@@ -179,11 +213,11 @@ def pieces(root: Path, source: Source, *, size: int = 16 << 20) -> Iterator[Piec
 
 def is_seekable(root: Path, source: Source) -> bool:
     """Whether a source can be read from any of its bytes on: neither compressed nor of wide characters, and
-    in the order in which it is stored.
+    not remade.
 
     Raises StreamFault if it cannot be opened.
     """
-    return not source.is_newest_first and _is_seekable(_place(root, source.file))
+    return not source.is_remade and _is_seekable(_place(root, source.file))
 
 
 def _is_seekable(place: Path | tuple[Archive, Member]) -> bool:
@@ -240,7 +274,7 @@ def read_ranges(
     if not order:
         return parts
     place = _place(root, source.file)
-    if not source.is_newest_first and _is_seekable(place):
+    if not source.is_remade and _is_seekable(place):
         for which in order:
             start, end = ranges[which]
             size = max(0, end - max(0, start))

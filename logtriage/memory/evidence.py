@@ -12,7 +12,7 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
-from logtriage.intake.streams import StreamFault, pieces, stored_places
+from logtriage.intake.streams import StreamFault, pieces, stored_lines
 from logtriage.memory.beside import states_beside
 from logtriage.memory.ledger import Cited
 from logtriage.memory.sightings import level_of
@@ -68,16 +68,21 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
     inventory = discover(list(paths))
     source = _source(inventory, name)
     line = int(number)
-    stored = [at for at, _ in stored_places(inventory.root, source)] if source.is_newest_first else []
-    read_as = stored.index(line) + 1 if line in stored else line
+    stored = stored_lines(inventory.root, source) if source.is_remade else None
+    read_as = stored.line(line) if stored is not None else line
     extent, offset = _extent(inventory.root, source, read_as)
     if offset is None:
         raise EvidenceFault(f"{source.file} has no line {line}; it ends at {extent.lines}")
     extent = Extent(extent.bytes, extent.lines, ((read_as, offset),))
     (reading,) = read_closely(inventory.root, [source], [extent])
-    if stored:
-        lines = (replace(each, number=stored[each.number - 1]) for each in reading.lines)
-        reading = replace(reading, lines=tuple(lines))
+    if stored is not None:
+        lines = tuple(
+            replace(each, number=at[0])
+            for each in reading.lines
+            if (at := stored.place(each.number)) is not None
+        )
+        reading = replace(reading, lines=lines)
+        line = (stored.place(read_as) or (line, 0))[0]
     for record in records(reading.lines):
         for each in record.lines:
             if each.number == line:

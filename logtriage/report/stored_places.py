@@ -1,34 +1,45 @@
-"""Lines of logs that were read from their end, named as they stand in the file."""
+"""Lines of logs that were read in another form or order than their files have, named as they stand there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from logtriage.report.document import Part, Verdict
+from logtriage.report.document import CitedLine, Part, Verdict
 
 
-def with_stored_places(verdict: Verdict, places: Mapping[str, Sequence[tuple[int, int]]]) -> Verdict:
-    """The verdict, with other numbers and offsets of lines: `places` has those of each line of a file."""
-    stored: Verdict = _stored(verdict, places)
+class StoredLines(Protocol):
+    """The lines of a file, by their numbers as they were read."""
+
+    def place(self, line: int) -> tuple[int, int] | None:
+        """The number and the offset of the same line in the file."""
+
+    def text(self, line: int) -> str:
+        """The line as the file holds it."""
+
+
+def with_stored_places(verdict: Verdict, files: Mapping[str, StoredLines]) -> Verdict:
+    """The verdict, with the numbers, offsets and texts that lines have in their files."""
+    stored: Verdict = _stored(verdict, files)
     return stored
 
 
-def _stored(part: Any, places: Mapping[str, Sequence[tuple[int, int]]]) -> Any:
+def _stored(part: Any, files: Mapping[str, StoredLines]) -> Any:
     if isinstance(part, tuple):
-        return tuple(_stored(each, places) for each in part)
+        return tuple(_stored(each, files) for each in part)
     if not isinstance(part, Part):
         return part
     changed: dict[str, Any] = {}
     for name in type(part).model_fields:
         value = getattr(part, name)
-        if (inside := _stored(value, places)) != value:
+        if (inside := _stored(value, files)) != value:
             changed[name] = inside
-    told = places.get(getattr(part, "file", None) or "")
+    told = files.get(getattr(part, "file", None) or "")
     line = getattr(part, "line", None)
-    if told is not None and line is not None and line <= len(told):
-        number, offset = told[line - 1]
-        changed["line"] = number
+    if told is not None and line is not None and (place := told.place(line)) is not None:
+        changed["line"] = place[0]
         if hasattr(part, "offset"):
-            changed["offset"] = offset
+            changed["offset"] = place[1]
+        if isinstance(part, CitedLine):
+            changed["text"] = told.text(line)
     return part.model_copy(update=changed) if changed else part

@@ -1,0 +1,103 @@
+"""Long lines that were broken at the width of a terminal, and copied so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from logtriage.model import Overlay, OverlayKind
+from logtriage.regex import regex
+
+WIDTHS = range(40, 501)
+LEAST_BROKEN = 3  # lines that differ
+LEAST_ENDS = 2  # so many lines end with less than the full width, as hardly any row of a table does
+_BEGIN = 6  # signs at which the beginnings of lines are told apart
+_NEAR = 10  # widths just below, which hardly any line has by chance
+_HEAP = 3  # times as many lines as of any of these have the full width
+_CONTINUED = 0.75  # of the lines of full width so many go on in the next
+_INSIDE = 0.3  # of those so many in the middle of a word: text that was set breaks at blanks
+_FRAMED = 0.5
+_GAP, _COLUMNS = regex(r" {2,}(?=\S)"), 4  # so many wide gaps are between columns
+_DOTS = ("...", "\N{HORIZONTAL ELLIPSIS}")
+_DIGITS = str.maketrans("123456789", "0" * 9)
+_HEAD = regex(
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ,]\d|\[?\d\d:\d\d:\d\d[.,\] ]|Traceback \(most recent|[IWEF]\d{4} \d\d:"
+    r"|\[rank\d{1,6}\]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b"
+)
+
+
+def learn_broken(texts: Sequence[str]) -> Overlay | None:
+    """At which width lines were broken: many have exactly it, none is longer, and they go on in the next."""
+    lengths = [len(text.rstrip("\r")) for text in texts]
+    width = max(lengths, default=0)
+    full = [at for at, length in enumerate(lengths) if length == width]
+    if width not in WIDTHS or len(full) < LEAST_BROKEN:
+        return None
+    counts = Counter(lengths)
+    if len(full) < _HEAP * max(counts[width - less] for less in range(1, _NEAR)):
+        return None
+    begins = _begins(texts, lengths, width)
+    broken = [at for at in full if at + 1 < len(texts) and _goes_on(texts[at + 1], begins)]
+    if len(broken) < max(LEAST_BROKEN, _CONTINUED * len(full)):
+        return None
+    # Of each kind one: steps are broken alike a thousand times.
+    kinds = {texts[at].translate(_DIGITS): at for at in reversed(broken)}
+    ends = [(texts[at].rstrip("\r"), texts[at + 1]) for at in kinds.values()]
+    inside = sum(not one[-1].isspace() and not two[0].isspace() for one, two in ends)
+    # Tables and rulers end with the sign with which they begin; lines that were cut short, with dots.
+    framed = sum((one[-1] == two[0] and not one[-1].isalnum()) or one.endswith(_DOTS) for one, two in ends)
+    framed += sum(len(_GAP.findall(one)) >= _COLUMNS for one, _ in ends)
+    if inside < _INSIDE * len(ends) or framed > _FRAMED * len(ends):
+        return None
+    # Records of two lines look the same if they are of one kind; of three lines, two have not the same width.
+    last = sum(lengths[at + 1] < width for at in broken)
+    if len(kinds) < LEAST_BROKEN - (last < len(broken)) or last < LEAST_ENDS:
+        return None
+    return Overlay(OverlayKind.BROKEN, width=width)
+
+
+def may_be_broken(overlay: Overlay, texts: Sequence[str]) -> bool:
+    """Whether one of a few lines has the full width, and goes on in the next, where none is longer."""
+    lengths = [len(text.rstrip("\r")) for text in texts]
+    if max(lengths, default=0) != overlay.width:
+        return False
+    begins = _begins(texts, lengths, overlay.width)
+    pairs = zip(lengths, texts[1:], strict=False)
+    return any(length == overlay.width and _goes_on(text, begins) for length, text in pairs)
+
+
+def without_breaks(
+    overlay: Overlay, texts: Sequence[str], origins: Sequence[int]
+) -> tuple[list[str], list[int]]:
+    """The lines as they were written, with the place in which each begins."""
+    lengths = [len(text.rstrip("\r")) for text in texts]
+    begins = _begins(texts, lengths, overlay.width)
+    made: list[str] = []
+    places: list[int] = []
+    is_open = False
+    held: list[str] = []
+    for text, length, origin in zip(texts, lengths, origins, strict=True):
+        if not (is_open and _goes_on(text, begins)):
+            if places:
+                made.append("".join(held))
+            held = []
+            places.append(origin)
+        is_open = length == overlay.width
+        held.append(text.rstrip("\r") if is_open else text)
+    if places:
+        made.append("".join(held))
+    return made, places
+
+
+def _begins(texts: Sequence[str], lengths: Sequence[int], width: int) -> frozenset[str]:
+    """How lines begin that no broken one is before: those behind a line of less than the full width."""
+    return frozenset(_begin(text) for at, text in enumerate(texts) if at == 0 or lengths[at - 1] != width)
+
+
+def _begin(text: str) -> str:
+    return text[:_BEGIN].translate(_DIGITS)
+
+
+def _goes_on(text: str, begins: frozenset[str]) -> bool:
+    """Whether a line continues the one above it: it does not begin as whole lines do."""
+    return bool(text) and _begin(text) not in begins and _HEAD.match(text) is None
