@@ -137,3 +137,20 @@ def test_what_srun_gathers_into_the_file_of_one_task_is_not_all_of_its_machine(t
     files = {f"7_{task}_log.out": said.format(task + 4, task) + steps(30) for task in range(4)}
     files["7_0_log.out"] += gathered
     assert place(tmp_path, files)[1] == ("cx6",)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_tool_s_words_in_the_file_of_one_task_are_not_those_of_its_rank(
+    tmp_path: Path, beside: bool
+) -> None:
+    gathered = (
+        "Unable to determine the device handle for GPU 0000:5E:00.0: GPU is lost.  Reboot the system to "
+        "recover this GPU\nsrun: error: cx6: tasks 2-3: Aborted (core dumped)\n"
+    )
+    said = "host: cx{} rank {} of 4 up\n"
+    files = {f"logs/rank_{rank}.log": said.format(rank + 4, rank) + steps(30) for rank in range(4)}
+    name = "9_0_log.out" if beside else "out/rank_0.out"
+    if not beside:
+        del files["logs/rank_0.log"]
+    files[name] = (said.format(4, 0) if not beside else "up\n") + steps(30) + gathered
+    assert ("cx4" in place(tmp_path, files)[1]) is not beside

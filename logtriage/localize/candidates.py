@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from logtriage.intake.reading import Reading
 from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
+from logtriage.localize.gathered import files_beside, gathering_files, is_of_no_rank
 from logtriage.localize.introduced import INTRODUCED_LINES, introduced_ranks
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL
@@ -59,9 +60,8 @@ def gather_candidates(
     pods, pids = gather_pods(scene.readings), topology.rank_of_pid
     raised_by = {reading.source.file: _raised_by(reading, topology) for reading in scene.readings}
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
-    # A file of one rank's words into which srun tells of all machines is also where their daemons write.
-    spoken_of = [each.line for each in exits] + [each.line for each in (*scene.causes, *scene.symptoms)]
-    gathering = {line.file for line in spoken_of if "srun: error:" in line.text[:200]}
+    gathering = gathering_files(scene, exits)
+    beside = files_beside(scene, gathering, topology)
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
         if sign.source.role in _SILENT_ROLES and not sign.rule.where:
             continue
@@ -84,6 +84,8 @@ def gather_candidates(
         host = (service["host"] if service else None) or topology.host(sign.line, rank) or sign.host
         if service and (sign.source.rank is not None or sign.line.file in topology.rank_of_file):
             host, task = service["host"] or sign.host, None
+        if is_of_no_rank(sign, beside):
+            rank, host = spoken_rank, sign.hit.capture("host")
         if raised_by[sign.line.file].get(sign.line.number, task) != task:
             host = topology.host_of_rank.get(rank) if rank is not None else None  # not where it is repeated
         if by is not None and by.host is not None:
