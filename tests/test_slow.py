@@ -187,6 +187,23 @@ def test_timers_of_megatron_tell_that_a_job_waits_for_data(tmp_path: Path, in_a_
     assert judged(tmp_path / "well", {"train.log": healthy}).verdict.failure_type == "none.running"
 
 
+def pipeline_timers(step: int, read: float) -> str:
+    """The same of DeepSpeed's pipelines, which read the batch within the forward pass."""
+    return (
+        f" samples/sec: 61.2 | iteration {10 * step:8d}/  90000 | elapsed time per iteration (ms): "
+        f"{read + 3000:.1f} | learning rate: 1.0E-04 | lm_loss: 2.{step:03d}E+00 |\n"
+        f"time (ms) | forward: {read + 900:.2f} | batch_input: {read:.2f} | backward: 1800.00 | step: 210.1\n"
+    )
+
+
+def test_the_pipelines_own_timer_of_batches_tells_it_as_well(tmp_path: Path) -> None:
+    waiting = "".join(pipeline_timers(step, 9.0 if step < 5 else 7100.0 + step) for step in range(1, 15))
+    body = judged(tmp_path / "slow", {"train.log": waiting}).verdict
+    assert (body.failure_type, "batch_input: 71" in body.evidence[0].text) == ("slow.data", True)
+    healthy = "".join(pipeline_timers(step, 9.0) for step in range(1, 15))
+    assert judged(tmp_path / "well", {"train.log": healthy}).verdict.failure_type == "none.running"
+
+
 def extremes(step: int, slowest: int, worst: float) -> str:
     return (
         f"{clock(9.0 * step)} | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: {worst:.2f}ms/{slowest} | "
