@@ -104,7 +104,7 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
     if not first:
         early = broke_off_first(findings.progress.traces, findings.scene) or broke_off_alone(
-            findings.scene, findings.topology
+            findings.scene, findings.topology, findings.progress.ranks()
         )
         ranks = tuple(early)
         evidence += [Evidence(line, "its peers all wrote more behind this") for line in early.values()][:3]

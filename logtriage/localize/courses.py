@@ -7,6 +7,7 @@ what all of its peers wrote is the one that they wait for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.scene import Scene
@@ -31,11 +32,14 @@ def own_files(scene: Scene, topology: Topology) -> dict[int, Reading]:
     return found
 
 
-def broke_off_alone(scene: Scene, topology: Topology) -> dict[int, Line]:
+def broke_off_alone(scene: Scene, topology: Topology, stepped: Set[int]) -> dict[int, Line]:
     """The last lines of the few ranks whose whole course is the beginning of that of all peers but one.
 
-    One rank may write more than the others (metrics, checkpoints): it is no peer in this.
+    One rank may write more than the others (metrics, checkpoints): it is no peer in this. Where others than
+    that one report steps (`stepped`), those tell.
     """
+    if len(stepped) > 1:
+        return {}
     courses: dict[int, tuple[str, ...]] = {}
     last: dict[int, Line] = {}
     for rank, reading in own_files(scene, topology).items():
