@@ -57,6 +57,12 @@ def test_a_limit_that_ends_a_job_that_makes_steps_is_the_cause(tmp_path: Path) -
     assert judged(tmp_path, files).verdict.failure_type == "scheduler.time_limit"
 
 
+def test_a_limit_that_ends_a_job_that_writes_on_is_the_cause_though_it_counts_nothing(tmp_path: Path) -> None:
+    told = "".join(f"{clock(900.0 * at)} INFO still mapping records ({'x' * at})\n" for at in range(47))
+    files = {"n1.log": told, "n2.log": node(5, "ValueError: sequence 812 holds no tokens"), "s.out": LIMIT}
+    assert judged(tmp_path, files).verdict.failure_type == "scheduler.time_limit"
+
+
 ROWS = "JobID  State  ExitCode  NodeList\n------- ---------- -------- --------\n"
 
 
@@ -81,9 +87,10 @@ BARS = "".join(
 )
 
 
-def polled(late_watts: int) -> str:
+def polled(late_watts: int, hour: str = "10") -> str:
     """A loop that writes what each GPU draws: before, and three times behind the last step."""
-    looks = [("08:14:00", 561), ("08:40:00", late_watts), ("09:10:00", late_watts), ("10:10:00", late_watts)]
+    late = ("08:40:00", "08:40:30", f"{hour}:41:00")
+    looks = [("08:14:00", 561), *((at, late_watts) for at in late)]
     return "".join(
         f"2026-01-31T{at} cn-{host} gpu{gpu} pwr {watts + 3 * gpu} W util 99%\n"
         for at, watts in looks
@@ -95,9 +102,10 @@ def polled(late_watts: int) -> str:
 def test_gpus_that_are_busy_at_the_power_of_idle_ones_wait(tmp_path: Path) -> None:
     body = judged(tmp_path / "hangs", {"train.log": BARS, "power.txt": polled(103)}).verdict
     assert body.failure_type == "hang.silent"
-    assert any("10:10:00 cn-1 gpu0 pwr 103 W" in each.text for each in body.evidence)
-    body = judged(tmp_path / "runs", {"train.log": BARS, "power.txt": polled(540)}).verdict
-    assert body.failure_type == "none.running"
+    assert any("10:41:00 cn-1 gpu0 pwr 103 W" in each.text for each in body.evidence)
+    for late in (polled(540), polled(103, hour="08")):  # at work, and all wait for a minute: somebody saves
+        body = judged(tmp_path / str(len(late)), {"train.log": BARS, "power.txt": late}).verdict
+        assert body.failure_type == "none.running"
 
 
 def test_processes_that_a_launcher_ends_one_after_the_other_are_no_steps() -> None:

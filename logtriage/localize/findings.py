@@ -93,7 +93,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     broken = _broken_before(candidates, final, cascade, bank)
     if broken:
         cascade = untangle(group([*final, *broken], bank.explains))
-    cascade = before_the_limit(cascade, progress)
+    cascade = before_the_limit(cascade, progress, scene)
     return Findings(
         scene=scene,
         progress=progress,

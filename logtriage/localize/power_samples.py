@@ -27,7 +27,8 @@ _WATTS = regex(r"(?<![\d.])(?P<watts>\d{1,4}(?:\.\d{1,3})?) ?W\b")
 _TIME = regex(r"\d{4}[-/]\d\d[-/]\d\d[T _]?|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,9})?Z?")
 ROW_WIDTH = 300
 LEAST_SAMPLES = 4  # of a GPU: the work that it did, and …
-LAST = 3  # … so many looks behind it that find it idle
+LAST = 3  # … so many looks behind it that find it idle …
+LEAST_SECONDS = 900.0  # … for so long: all wait for one rank that saves as well
 
 
 def sampled_power(lines: Sequence[Line]) -> list[GpuPower]:
@@ -47,5 +48,9 @@ def sampled_power(lines: Sequence[Line]) -> list[GpuPower]:
             max(watts for _, _, watts in own[-LAST:]) / max(1.0, *(watts for _, _, watts in own)),
         )
         for own in samples.values()
-        if len(own) >= LEAST_SAMPLES
+        if len(own) >= LEAST_SAMPLES and _span(own[-LAST][0], own[-1][0]) >= LEAST_SECONDS
     ]
+
+
+def _span(first: Line, last: Line) -> float:
+    return last.time - first.time if first.time is not None and last.time is not None else 0.0
