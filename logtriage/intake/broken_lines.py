@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from logtriage.model import Overlay, OverlayKind
 from logtriage.regex import regex
 
 WIDTHS = range(40, 501)
-LEAST_BROKEN = 3  # lines that differ
+_USUAL = frozenset((80, 100, 120, 132, 140, 150, 160, 180, 200, 240))  # of terminals, and of exports
+LEAST_BROKEN = 3  # lines, and kinds of lines
 LEAST_ENDS = 2  # so many lines end with less than the full width, as hardly any row of a table does
 _BEGIN = 6  # signs at which the beginnings of lines are told apart
 _NEAR = 10  # widths just below, which hardly any line has by chance
-_HEAP = 3  # times as many lines as of any of these have the full width
-_CONTINUED = 0.75  # of the lines of full width so many go on in the next
+_HEAP = 2  # times as many kinds of lines as of any of these have the full width
+_CONTINUED = 0.6  # of the kinds of full width so many go on in the next
 _INSIDE = 0.3  # of those so many in the middle of a word: text that was set breaks at blanks
 _FRAMED = 0.5
+_SIGNS = 5  # a line of fewer different signs is a ruler
 _GAP, _COLUMNS = regex(r" {2,}(?=\S)"), 4  # so many wide gaps are between columns
 _DOTS = ("...", "\N{HORIZONTAL ELLIPSIS}")
+_KIND, _NUMBERS = 40, regex(r"\d+")
 _DIGITS = str.maketrans("123456789", "0" * 9)
 _HEAD = regex(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[T ,]\d|\[?\d\d:\d\d:\d\d[.,\] ]|Traceback \(most recent|[IWEF]\d{4} \d\d:"
@@ -33,25 +36,29 @@ def learn_broken(texts: Sequence[str]) -> Overlay | None:
     full = [at for at, length in enumerate(lengths) if length == width]
     if width not in WIDTHS or len(full) < LEAST_BROKEN:
         return None
-    counts = Counter(lengths)
-    if len(full) < _HEAP * max(counts[width - less] for less in range(1, _NEAR)):
+    # Of nearly all files this tells at once that they are not broken.
+    broken = [at for at in full if at + 1 < len(texts) and _HEAD.match(texts[at + 1]) is None]
+    if len(broken) < LEAST_BROKEN:
         return None
     begins = _begins(texts, lengths, width)
-    broken = [at for at in full if at + 1 < len(texts) and _goes_on(texts[at + 1], begins)]
-    if len(broken) < max(LEAST_BROKEN, _CONTINUED * len(full)):
+    broken = [at for at in broken if _goes_on(texts[at + 1], begins)]
+    # Of each kind one is counted: of steps a thousand have the same length, and are broken alike.
+    kinds, by_kind = _by_kind(texts, broken), _by_kind(texts, full)
+    longest = _by_kind(texts, (at for at, length in enumerate(lengths) if width - _NEAR < length < width))
+    near = Counter(lengths[at] for at in longest)
+    if len(kinds) < max(1, _CONTINUED * len(by_kind), _HEAP * max(near.values(), default=0)):
         return None
-    # Of each kind one: steps are broken alike a thousand times.
-    kinds = {texts[at].translate(_DIGITS): at for at in reversed(broken)}
-    ends = [(texts[at].rstrip("\r"), texts[at + 1]) for at in kinds.values()]
+    ends = [(texts[at].rstrip("\r"), texts[at + 1]) for at in kinds]
     inside = sum(not one[-1].isspace() and not two[0].isspace() for one, two in ends)
     # Tables and rulers end with the sign with which they begin; lines that were cut short, with dots.
     framed = sum((one[-1] == two[0] and not one[-1].isalnum()) or one.endswith(_DOTS) for one, two in ends)
-    framed += sum(len(_GAP.findall(one)) >= _COLUMNS for one, _ in ends)
+    framed += sum(len(_GAP.findall(one)) >= _COLUMNS or len(set(one)) < _SIGNS for one, _ in ends)
     if inside < _INSIDE * len(ends) or framed > _FRAMED * len(ends):
         return None
     # Records of two lines look the same if they are of one kind; of three lines, two have not the same width.
     last = sum(lengths[at + 1] < width for at in broken)
-    if len(kinds) < LEAST_BROKEN - (last < len(broken)) or last < LEAST_ENDS:
+    least = 1 if width in _USUAL else LEAST_BROKEN - (last < len(broken))
+    if len(kinds) < least or len(broken) < LEAST_BROKEN or last < LEAST_ENDS:
         return None
     return Overlay(OverlayKind.BROKEN, width=width)
 
@@ -92,6 +99,14 @@ def without_breaks(
 def _begins(texts: Sequence[str], lengths: Sequence[int], width: int) -> frozenset[str]:
     """How lines begin that no broken one is before: those behind a line of less than the full width."""
     return frozenset(_begin(text) for at, text in enumerate(texts) if at == 0 or lengths[at - 1] != width)
+
+
+def _by_kind(texts: Sequence[str], places: Iterable[int]) -> list[int]:
+    """The first of each kind of lines."""
+    kinds: dict[str, int] = {}
+    for at in places:
+        kinds.setdefault(_NUMBERS.sub("0", texts[at][:_KIND]), at)
+    return list(kinds.values())
 
 
 def _begin(text: str) -> str:

@@ -119,8 +119,10 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
             found.add(one)
     if not found.texts and not found.dumps:
         raise NothingReadable(_complaint(asked, found))
-    if laid := Counter(text.overlays for text in found.texts if text.overlays):
-        likely = laid.most_common(1)[0][0]
+    laid: Counter[tuple[Overlay, ...]] = Counter()
+    for text in found.texts:
+        laid[text.overlays] += text.size * bool(text.overlays)
+    if likely := max(laid, key=lambda overlays: laid[overlays], default=()):
         found.texts = [
             text if text.overlays == likely else _as_others(root, text, likely) for text in found.texts
         ]

@@ -147,8 +147,9 @@ def _numbered(filled: Sequence[str]) -> Overlay | None:
         return None
     numbers = [int(match[3]) for match in alike]
     rests = [match.string[match.end() :] for match in alike]
-    spaced = all(rest[:1] in ("", " ") for rest in rests)
-    if (behind in _NEEDS_BLANK and not spaced) or numbers[0] < 1:
+    # What is said may be indented, but not all of it.
+    blanks = min((len(rest) - len(rest.lstrip(" ")) for rest in rests if rest.strip()), default=0)
+    if (behind in _NEEDS_BLANK and not blanks) or numbers[0] < 1:
         return None
     steps = Counter(two - one for one, two in pairwise(numbers))
     breaks = sum(count for step, count in steps.items() if step <= 0)
@@ -159,7 +160,7 @@ def _numbered(filled: Sequence[str]) -> Overlay | None:
     # `cat -n` sets its numbers right, and a tab behind them; else there must be more than rows of one kind.
     if not (behind == "\t" and numbers[0] == 1 and alike[0][1]) and not _are_of_kinds(rests):
         return None
-    return Overlay(OverlayKind.NUMBERED, ahead=ahead, behind=behind + " " * spaced)
+    return Overlay(OverlayKind.NUMBERED, ahead=ahead, behind=behind + " " * blanks)
 
 
 def _behind(match: re.Match[str]) -> str:
@@ -181,7 +182,7 @@ def _without_numbers(overlay: Overlay, texts: Sequence[str]) -> list[str]:
     if overlay.ahead.endswith(":"):
         return _without_names(overlay, texts)
     behind = overlay.behind.rstrip(" ")
-    is_spaced = overlay.behind != behind
+    blanks = overlay.behind[len(behind) :]
     made = []
     for text in texts:
         match = _NUMBER.match(text)
@@ -189,7 +190,7 @@ def _without_numbers(overlay: Overlay, texts: Sequence[str]) -> list[str]:
             made.append(text)
             continue
         rest = text[match.end() :]
-        made.append(rest[1:] if is_spaced and rest.startswith(" ") else rest)
+        made.append(rest.removeprefix(blanks) if rest.strip() else "")
     return made
 
 
