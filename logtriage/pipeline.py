@@ -6,7 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ from logtriage.diagnose.novel import Novelty, novelty, with_novel_lines
 from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
 from logtriage.diagnose.recalled import Recalled, recalled, with_memory
+from logtriage.intake.earlier_runs import EarlierRun, earlier_runs, of_the_last
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
 from logtriage.intake.streams import remade_files
 from logtriage.localize.closer import with_companions, with_onset
-from logtriage.localize.findings import Findings, find
+from logtriage.localize.findings import INHERITED, STORES, Findings, find
 from logtriage.localize.habits import Kinds
 from logtriage.localize.scene import read_scene
 from logtriage.memory.rule_folder import ACTIVE, files_in_state, trial_sightings
@@ -29,8 +31,8 @@ from logtriage.mining.catalogue import Catalogue, TemplateRow, catalogue
 from logtriage.mining.joined import Report, Survey
 from logtriage.mining.places import odd_captures, places, shares
 from logtriage.mining.survey import Elsewhere, survey
-from logtriage.model import Unreadable
-from logtriage.report.document import Verdict
+from logtriage.model import Source, Unreadable
+from logtriage.report.document import Verdict, iso_time
 from logtriage.report.stored_places import with_stored_places
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
@@ -74,7 +76,8 @@ def triage(
     """
     started = time.perf_counter()
     settings = settings or load_settings()
-    seen = _examined(
+    examined = partial(
+        _examined,
         paths,
         settings,
         offline=offline,
@@ -86,6 +89,11 @@ def triage(
         enough=enough,
         elsewhere=elsewhere,
     )
+    seen = examined()
+    if seen.beside and seen.decision.failure_type.startswith(INHERITED):
+        # What the last run could not use may be what an earlier one could not store.
+        whole = examined(apart=False)
+        seen = whole if whole.decision.failure_type.startswith(STORES) else seen
     decision, routine = seen.decision, seen.routine
     consulted = None
     if not offline:
@@ -110,7 +118,8 @@ def triage(
     )
     verdict = verdict if consulted is None else consulted.told_in(verdict)
     verdict = verdict if routine is None else _with_routine(verdict, routine, seen.mined)
-    verdict = _with_unfit(verdict, [each for each in seen.earlier if not each.is_healthy])
+    unfit = [each for each in seen.earlier if not each.is_healthy]
+    verdict = _with_left_out(verdict, (*map(_told_of_run, seen.beside), *map(_told_of_unfit, unfit)))
     remade = remade_files(seen.inventory.root, seen.inventory.sources)
     return with_stored_places(verdict, remade) if remade else verdict
 
@@ -130,6 +139,7 @@ class _Examined:
     novelties: Novelty
     routine: Routine | None
     earlier: Sequence[_Earlier]
+    beside: Sequence[EarlierRun]  # runs in the same folder, which ended before this one began
     unreadable: tuple[Unreadable, ...]
     clock: _StageClock
 
@@ -159,7 +169,9 @@ def _examined(
     progress: Report | None = None,
     enough: threading.Event | None = None,
     elsewhere: Elsewhere | None = None,
+    apart: bool = True,
 ) -> _Examined:
+    """The job examined; of several runs in one folder the last, if they are to be kept `apart`."""
     clock = _StageClock()
     data_dir = settings.data_dir
     rules = (*(files_in_state(data_dir, ACTIVE) if learned is None else learned), *rules)
@@ -180,6 +192,11 @@ def _examined(
         elsewhere=elsewhere,
     )
     clock.lap("pass")
+    extents = extents_of(inventory, passed)
+    beside = earlier_runs(inventory.root, inventory.sources, extents) if apart else ()
+    if beside:
+        last = of_the_last(inventory, beside)
+        inventory, passed = last, _of_sources(passed, inventory.sources, last.sources)
     mined = catalogue(inventory.sources, passed.summaries)
     earlier = [_earlier(folder, bank, matcher, workers, rules) for folder in history]
     healthy = [each for each in earlier if each.is_healthy]
@@ -194,10 +211,15 @@ def _examined(
     recalls = recalled(findings, decision, matcher, settings, offline=offline) if learned is None else ()
     decision = with_memory(decision, recalls)
     began = onset(findings, decision)[1]
-    extents = list(extents_of(inventory, passed).values())
     is_slow = decision.failure_type.startswith("slow.")
     findings = with_onset(
-        findings, began, matcher, inventory.root, inventory.sources, extents, is_slow=is_slow
+        findings,
+        began,
+        matcher,
+        inventory.root,
+        inventory.sources,
+        list(extents_of(inventory, passed).values()),
+        is_slow=is_slow,
     )
     novelties = novelty(findings, decision, inventory.root, inventory.sources, passed.summaries, usual)
     decision = with_novel_lines(findings, decision, novelties)
@@ -214,6 +236,7 @@ def _examined(
         novelties=novelties,
         routine=_routine(findings, mined, healthy, matcher, data_dir),
         earlier=earlier,
+        beside=beside,
         unreadable=(
             *(_unused(each) for each in bank.faults),
             *inventory.unreadable,
@@ -270,6 +293,17 @@ def _deposits(inventory: Inventory, passed: Survey) -> Deposits | None:
     from logtriage.artefacts.deposits import read_deposits
 
     return read_deposits(inventory.root, inventory.artefacts, extents_of(inventory, passed))
+
+
+def _of_sources(passed: Survey, sources: Sequence[Source], chosen: Sequence[Source]) -> Survey:
+    """What a pass over sources found in some of them, which are called as they were."""
+    at = {source.file: number for number, source in enumerate(sources)}
+    order = [at[source.file] for source in chosen]
+    return replace(
+        passed,
+        summaries=tuple(passed.summaries[number] for number in order),
+        kept=tuple(passed.kept[number] for number in order),
+    )
 
 
 def extents_of(inventory: Inventory, passed: Survey) -> dict[str, Extent]:
@@ -368,13 +402,21 @@ def _with_routine(verdict: Verdict, routine: Routine, mined: Catalogue) -> Verdi
     return verdict.model_copy(update={"mining": mining})
 
 
-def _with_unfit(verdict: Verdict, unfit: Sequence[_Earlier]) -> Verdict:
-    """The verdict with the earlier runs that show nothing of what is usual."""
-    told = tuple(
+def _told_of_unfit(each: _Earlier) -> str:
+    return (
         f"the earlier run {each.folder} did not end well ({each.failure_type}): "
         "what it wrote is not taken for usual"
-        for each in unfit
     )
+
+
+def _told_of_run(each: EarlierRun) -> str:
+    return (
+        f"{each.name} is another run, which ended at {iso_time(each.ended)} before the last one began: "
+        "triage it by itself"
+    )
+
+
+def _with_left_out(verdict: Verdict, told: Sequence[str]) -> Verdict:
     left_out = (*verdict.mining.left_out, *told)
     return verdict.model_copy(update={"mining": verdict.mining.model_copy(update={"left_out": left_out})})
 

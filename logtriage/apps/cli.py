@@ -86,8 +86,9 @@ def triage(
 ) -> None:
     """Why the job died, where it began, what to do.
 
-    Where sources of jobs are configured, PATH may be the id of a job (not with --offline). Ctrl-C ends the
-    reading: the verdict then stands on what was read so far, and says so.
+    Where sources of jobs are configured, PATH may be the id of a job (not with --offline). Of several runs
+    in one folder the last one is judged, the others are named. Ctrl-C ends the reading: the verdict then
+    stands on what was read so far, and says so.
     """
     if not all(paths):
         raise typer.BadParameter("an empty PATH; name the folder of the logs")

@@ -147,7 +147,7 @@ ZONES_SECONDS = 15 * 3600.0
 
 
 # What a restart meets because of how the attempt before it ended.
-_INHERITED = (
+INHERITED = (
     "checkpoint.", "data.corrupt", "data.missing", "collective.init", "network.rendezvous",
     "network.address_in_use",
 )  # fmt: skip
@@ -158,7 +158,7 @@ def _broken_before(
 ) -> list[Candidate]:
     """Causes of earlier attempts that made the last one fail: a full disk that cut its checkpoint short."""
     root = cascade.root
-    if root is None or not root.failure_type.startswith(_INHERITED):
+    if root is None or not root.failure_type.startswith(INHERITED):
         return []
     kept = set(map(id, final))
     earlier = [each for each in candidates if id(each) not in kept]
@@ -171,7 +171,7 @@ def _broken_before(
 
 
 # A writer that could not store its part leaves a checkpoint that nobody can use later.
-_STORES = ("host.disk_full", "storage.", "host.resource_limit")
+STORES = ("host.disk_full", "storage.", "host.resource_limit")
 _UNUSABLE = ("checkpoint.corrupt", "data.missing", "data.corrupt")
 _OF_CHECKPOINT = regex(r"(?i)checkpoint|ckpt|snapshot")
 
@@ -191,7 +191,7 @@ def _came_back(final: Sequence[Candidate], cascade: Cascade, topology: Topology)
         if each.recovered
         and each.role is Role.CAUSE
         and each.strength is not Strength.HINT
-        and each.failure_type.startswith(_STORES)
+        and each.failure_type.startswith(STORES)
     ]
     # What many met and lived with is not the one part that was lost, where somebody alone lost one.
     writers: dict[str, set[str]] = defaultdict(set)
