@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 
+from logtriage.diagnose.cut_short import may_be_cut_away
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.own_words import behind_own_words
 from logtriage.diagnose.quiet import slow_job, undecided, without_error
@@ -34,6 +35,8 @@ def decide(findings: Findings) -> Decision:
     Of a job that hangs or is slow, and for which nobody is blamed, it says whether all ranks did alike.
     """
     decision = behind_own_words(findings, _decided(findings))
+    if decision.confidence > PART_CONFIDENCE and may_be_cut_away(decision.failure_type, findings):
+        decision = replace(decision, confidence=PART_CONFIDENCE)
     where = findings.scene, findings.progress, findings.topology
     if decision.failure_type.startswith(_OF_ALL_RANKS) and decision.culprits == Culprits():
         if (alike := in_unison(*where)) is not None:
@@ -106,6 +109,10 @@ def _may_be_hidden(root: Group, findings: Findings) -> bool:
         return True
     if _is_told_by_others(root) and _lacks_words(findings):
         return True
+    if kind == "process.native_crash" and all(
+        each.capture("exitcode") == str(-signal.SIGABRT) for each in root.causes
+    ):
+        return True  # who aborts says why; where only its end is reported, these words are missing
     if kind == "collective.remote_error" and not findings.exits:
         return True  # no launcher says how the peer ended
     of_kernel = {each.host for each in findings.scene.sources if each.role is SourceRole.KERNEL}

@@ -19,7 +19,7 @@ _CONTINUED = 0.6  # of the kinds of full width so many go on in the next
 _INSIDE = 0.3  # of those so many in the middle of a word: text that was set breaks at blanks
 _FRAMED = 0.5
 _SIGNS = 5  # a line of fewer different signs is a ruler
-_GAP, _COLUMNS = regex(r" {2,}(?=\S)"), 4  # so many wide gaps are between columns
+_GAP, _COLUMNS = regex(r" {2,}(?=[^\s|])"), 4  # so many are between columns, others in bars
 _DOTS = ("...", "\N{HORIZONTAL ELLIPSIS}")
 _KIND, _NUMBERS = 40, regex(r"\d+")
 _DIGITS = str.maketrans("123456789", "0" * 9)
@@ -49,7 +49,7 @@ def learn_broken(texts: Sequence[str]) -> Overlay | None:
     if len(kinds) < max(1, _CONTINUED * len(by_kind), _HEAP * max(near.values(), default=0)):
         return None
     ends = [(texts[at].rstrip("\r"), texts[at + 1]) for at in kinds]
-    inside = sum(not one[-1].isspace() and not two[0].isspace() for one, two in ends)
+    inside = sum(not one[-1].isspace() and not two[:2].isspace() for one, two in ends)
     # Tables and rulers end with the sign with which they begin; lines that were cut short, with dots.
     framed = sum((one[-1] == two[0] and not one[-1].isalnum()) or one.endswith(_DOTS) for one, two in ends)
     framed += sum(len(_GAP.findall(one)) >= _COLUMNS or len(set(one)) < _SIGNS for one, _ in ends)

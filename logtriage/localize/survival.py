@@ -196,7 +196,7 @@ def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
     if candidate.failure_type != "process.native_crash" or candidate.strength is not Strength.HINT:
         return candidate
     for other in all_:
-        if other.failure_type == "collective.timeout" and other.rank == candidate.rank is not None:
+        if other.failure_type == "collective.timeout" and _may_be_of_one(other.rank, candidate.rank):
             return candidate  # its own watchdog took it down
         if other.role is not Role.CAUSE or other.recovered or other.strength is Strength.HINT:
             continue
@@ -205,6 +205,10 @@ def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
         if candidate.rank is None or other.rank is None or other.rank == candidate.rank:
             return candidate
     return replace(candidate, strength=Strength.LIKELY)
+
+
+def _may_be_of_one(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or one == other
 
 
 def _calm_words(scene: Scene, topology: Topology) -> dict[tuple[str, int | None], list[float]]:

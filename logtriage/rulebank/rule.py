@@ -114,12 +114,12 @@ class Rule:
         )
 
     def entitled(self, captures: dict[str, str]) -> str:
-        """The title with `{name}` filled from the captures; names without a value are left out."""
+        """The title with `{name}` filled from the captures; what has no value is left out, with its unit."""
         title = self.title
         for name, value in captures.items():
             title = title.replace("{" + name + "}", value)
         while (start := title.find("{")) >= 0 and (end := title.find("}", start)) > 0:
-            title = title[:start].rstrip() + title[end + 1 :]
+            title = title[:start].rstrip() + title[end + 1 :].removeprefix(" ms")
         return " ".join(title.replace(" ()", "").split())
 
 
