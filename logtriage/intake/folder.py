@@ -32,6 +32,7 @@ from logtriage.intake.compression import (
     narrowed,
     wide_encoding,
 )
+from logtriage.intake.documents import is_document
 from logtriage.intake.dumps import artefact_kind
 from logtriage.intake.identity import Identity, identify_all
 from logtriage.intake.newest_first import MOST_BYTES, stands_newest_first
@@ -52,6 +53,8 @@ _OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" conte
 _BATCH = 16
 # Whose lines may stand newest first: what jobs and kernels write; None are jobs' own, until names tell more.
 _TURNED_ROLES = (None, *JOB_ROLES, SourceRole.KERNEL)
+
+_NO_LOGS = (SourceRole.ENVIRONMENT, SourceRole.METRICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class _Found:
     artefact: ArtefactKind | None = None
     is_newest_first: bool | None = False  # None where it alone does not tell
     overlays: tuple[Overlay, ...] = ()
+    is_document: bool = False  # none of the job's logs, if there are any
 
 
 @dataclass(slots=True)
@@ -130,6 +134,10 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
         found.texts = [
             replace(text, is_newest_first=True) if text.is_newest_first is None else text
             for text in found.texts
+        ]
+    if any(text.role not in _NO_LOGS and not text.is_document for text in found.texts):
+        found.texts = [
+            replace(text, role=SourceRole.ENVIRONMENT) if text.is_document else text for text in found.texts
         ]
     identities = identify_all(text.file for text in found.texts)
     sources = sorted((_source(text, identities[text.file]) for text in found.texts), key=_order)
@@ -310,7 +318,7 @@ def _text(
     if artefact is ArtefactKind.FLIGHT_RECORDER:
         role = SourceRole.ENVIRONMENT  # its own reader knows what it says
     turned = stands_newest_first(head, tail) if role in _TURNED_ROLES and size <= MOST_BYTES else False
-    return _Found(file, size, role, artefact, turned, overlays)
+    return _Found(file, size, role, artefact, turned, overlays, role is None and is_document(file, head))
 
 
 def _as_others(root: Path, text: _Found, likely: tuple[Overlay, ...]) -> _Found:

@@ -99,6 +99,12 @@ _SPEECH = regex(
 )
 
 
+def speaking_share(sample: bytes) -> float:
+    """The share of the lines of a text that only a running program says."""
+    lines = [line[:_WIDTH] for line in sample.decode("utf-8", "replace").split("\n") if line.strip()]
+    return sum(map(bool, map(_SPEECH.search, lines))) / max(1, len(lines))
+
+
 def _share(pattern: re.Pattern[str], lines: list[str]) -> float:
     """The share of lines that begin with the pattern; 0 at once if none of the outermost ones does."""
     if not any(map(pattern.match, lines[:5])) and not any(map(pattern.match, lines[-3:])):

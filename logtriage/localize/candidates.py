@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from logtriage.intake.documents import is_note
 from logtriage.intake.reading import Reading
 from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
@@ -190,8 +191,8 @@ _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, S
 
 def _weighed(sign: Sign) -> Strength:
     """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
-    if _is_wrapper(sign) or sign.is_logged:
-        return Strength.HINT  # of a child's death, or of what was caught and logged as a warning
+    if _is_wrapper(sign) or sign.is_logged or is_note(sign.source.file):
+        return Strength.HINT  # of a child's death, of what was caught and logged as a warning, of another day
     if sign.raised is None:
         warned = _PYTHON_WARNING.search(sign.text[:600])
         return _WEAKER[sign.rule.strength] if warned else sign.rule.strength
