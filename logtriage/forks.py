@@ -22,7 +22,8 @@ Done = TypeVar("Done")
 START = "fork" if sys.platform == "linux" else "spawn"  # elsewhere libraries of the system do not bear forks
 PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing is left to take
 ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
-LOOKING_SECONDS = 0.01  # how often a process that works itself takes what came: looking costs as much as a small task
+# How often a process that works itself takes what came: looking costs as much as a small task.
+LOOKING_SECONDS = 0.01
 _UNSENT = 16  # results that a copy has ready before it waits for the one that takes them
 
 

@@ -45,7 +45,7 @@ BESIDE = {
     "docs/operations.rst": PAGE,
     "CHANGELOG": "1.3: no more OSError: [Errno 28] No space left on device when checkpoints are rotated\n",
     "app.py": PROGRAM,
-    "job.sbatch": "#!/bin/bash\nsrun python app.py\n# slurmstepd: error: *** JOB 7 CANCELLED DUE TO TIME LIMIT ***\n",
+    "job.sbatch": "#!/bin/bash\n# slurmstepd: error: *** JOB 7 CANCELLED DUE TO TIME LIMIT ***\nsrun app\n",
     "conf/a.yaml": "trainer:\n  steps: 10\n  on_failure: 'RuntimeError: NCCL error'\n",
     "notes.txt": "last month node 7 had OSError: [Errno 28] No space left on device\nask them again\n",
     **{name: json.dumps(record) + "\n" for name, record in DATA.items()},

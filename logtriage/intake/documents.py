@@ -32,9 +32,10 @@ _NOTE = regex(
 # Keys of what models are trained on and judged by; a log's record says when, how bad, or how far.
 _OF_DATA = frozenset({
     "text", "prompt", "response", "messages", "conversations", "conversation", "dialogue", "instruction",
-    "output", "question", "answer", "answers", "query", "passage", "document", "chosen", "rejected", "solution",
-    "completion", "problem", "tokens", "input_ids", "labels", "summary", "caption", "captions", "image", "images",
-    "audio", "title", "context", "sentence", "source", "target", "translation", "input", "content",
+    "output", "question", "answer", "answers", "query", "passage", "document", "chosen", "rejected",
+    "solution", "completion", "problem", "tokens", "input_ids", "labels", "summary", "caption",
+    "captions", "image", "images", "audio", "title", "context", "sentence", "source", "target",
+    "translation", "input", "content",
 })  # fmt: skip
 _OF_LOG = regex(
     r"(?i)^@?(?:t|ts|time\w*|date\w*|.*(?:_|[a-z])at|timestamp\w*|level\w*|lvl|severity\w*|logger|step|global_step"

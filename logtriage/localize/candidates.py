@@ -63,8 +63,11 @@ def gather_candidates(
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
     gathering = gathering_files(scene, exits)
     beside = files_beside(scene, gathering, topology)
+    notes = frozenset(source.file for source in scene.sources if is_note(source.file))
+    if all(source.file in notes for source in scene.sources if source.role in JOB_ROLES):
+        notes = frozenset()  # nothing else tells of the job
     for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
-        if sign.source.role in _SILENT_ROLES and not sign.rule.where:
+        if (sign.source.role in _SILENT_ROLES and not sign.rule.where) or sign.source.file in notes:
             continue
         of_all = sign.source.role is SourceRole.MERGED or sign.line.file in gathering
         service = _SERVICE.search(sign.text[:200]) if of_all else None
@@ -191,8 +194,8 @@ _WEAKER = {Strength.DEFINITE: Strength.LIKELY, Strength.LIKELY: Strength.HINT, S
 
 def _weighed(sign: Sign) -> Strength:
     """A rule's strength on this line: an exception ended something, a Python warning ended nothing."""
-    if _is_wrapper(sign) or sign.is_logged or is_note(sign.source.file):
-        return Strength.HINT  # of a child's death, of what was caught and logged as a warning, of another day
+    if _is_wrapper(sign) or sign.is_logged:
+        return Strength.HINT  # of a child's death, or of what was caught and logged as a warning
     if sign.raised is None:
         warned = _PYTHON_WARNING.search(sign.text[:600])
         return _WEAKER[sign.rule.strength] if warned else sign.rule.strength
