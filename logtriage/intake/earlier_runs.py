@@ -177,7 +177,7 @@ def _by_name(of_jobs: Sequence[Source]) -> list[_Run]:
     for source in of_jobs:
         name = source.file.rsplit("/", 1)[-1]
         told = _RUN_OF_FILE.search(name)
-        if told is None:
+        if told is None or told[0] in (source.host or ""):  # n4811.log: the machine's own number
             return []
         parted[told[0]].append(source)
         stems[told[0]].add(name.replace(told[0], "#", 1))
