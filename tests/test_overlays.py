@@ -96,6 +96,11 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "breaks of lines": each(lambda at, line: html.escape(line, quote=False) + "<br/>"),
     "all in one line": lambda lines: ["<pre>" + "<br>".join(map(html.escape, lines)) + "</pre>"],
     "a page of a build": page,
+    "lines that a page numbers": each(
+        lambda at, line: (
+            f'<div class="l"><a id="L{at}" href="#L{at}">{at}</a><span>{html.escape(line)}</span></div>'
+        )
+    ),
     "rows of a table": each(
         lambda at, line: f'<tr><td class="ln" data-n="{at}">{at}</td><td>{html.escape(line)}</td></tr>'
     ),
@@ -183,7 +188,28 @@ FRAMES = ['  File "a.py", line 3, in f', "    f()"]
 WARNED = "UserWarning: the reduction is not what it was and will change"
 CUT = [f"2026-01-01 00:00:{at:02d} {'abcdefghi'[at % 9 :] * 30}"[:120] for at in range(40)]
 NAMES = ["ada", "bela", "cato", "dora", "eva"]
+RECORDS = [
+    f'{{"time": "2026-05-05T06:07:{at:02d}Z", "step": {at}, "message": "all well"}}' for at in range(40)
+]
+RECORDS.append(
+    '{"time": "2026-05-05T06:09:00Z", "level": "ERROR", "message": "gone", "exception": "Traceback (most'
+    ' recent call last):\\n  File \\"tokens.py\\", line 8, in read\\n    spec = self.mix[name]\\nKeyError:'
+    " 'encyclopedia'\"}"
+)
+
+
+@pytest.mark.parametrize("width", [83, 111, 157, 199])
+def test_a_single_record_that_is_broken_tells_the_width(tmp_path: Path, width: int) -> None:
+    laid = broken(width)(RECORDS)
+    (tmp_path / "job.jsonl").write_text("\n".join(laid) + "\n")
+    verdict = triage(tmp_path, offline=True).verdict
+    assert verdict.failure_type == "code.key"
+    assert verdict.evidence[0].text == RECORDS[-1][:width] == laid[verdict.evidence[0].line - 1]
+
+
 KEPT = {
+    "records of JSON, one cut off": [*RECORDS[:-1], RECORDS[-1][:150]],
+    "records printed over lines": ["{", *(f'  "a{at}": [{"1, " * 30}],' for at in range(9)), '  "b": 1', "}"],
     "steps": STEPS,
     "a traceback": ["Traceback (most recent call last):", *FRAMES * 20, "E: x"],
     "labels of srun": [f"{rank}: loading shard {rank}" for _ in range(4) for rank in range(8)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +13,7 @@ WIDTHS = range(40, 501)
 _USUAL = frozenset((80, 100, 120, 132, 140, 150, 160, 180, 200, 240))  # of terminals, and of exports
 LEAST_BROKEN = 3  # lines, and kinds of lines
 LEAST_ENDS = 2  # so many lines end with less than the full width, as hardly any row of a table does
+_FEW, _MOST_PARTS = 4, 200  # records that are looked at, and lines of one
 _BEGIN = 6  # signs at which the beginnings of lines are told apart
 _NEAR = 10  # widths just below, which hardly any line has by chance
 _HEAP = 2  # times as many kinds of lines as of any of these have the full width
@@ -34,8 +36,10 @@ def learn_broken(texts: Sequence[str]) -> Overlay | None:
     lengths = [len(text.rstrip("\r")) for text in texts]
     width = max(lengths, default=0)
     full = [at for at, length in enumerate(lengths) if length == width]
-    if width not in WIDTHS or len(full) < LEAST_BROKEN:
+    if width not in WIDTHS:
         return None
+    if any(_is_record(texts, lengths, at) for at in full[:_FEW] if texts[at].startswith('{"')):
+        return Overlay(OverlayKind.BROKEN, width=width)
     # Of nearly all files this tells at once that they are not broken.
     broken = [at for at in full if at + 1 < len(texts) and _HEAD.match(texts[at + 1]) is None]
     if len(broken) < LEAST_BROKEN:
@@ -61,6 +65,19 @@ def learn_broken(texts: Sequence[str]) -> Overlay | None:
     if len(kinds) < least or len(broken) < LEAST_BROKEN or last < LEAST_ENDS:
         return None
     return Overlay(OverlayKind.BROKEN, width=width)
+
+
+def _is_record(texts: Sequence[str], lengths: Sequence[int], at: int) -> bool:
+    """Whether a line is but the beginning of a record in JSON that the lines below it complete."""
+    if texts[at].rstrip().endswith("}"):
+        return False
+    end = at + 1
+    while end < min(len(texts) - 1, at + _MOST_PARTS) and lengths[end] == lengths[at]:
+        end += 1
+    try:
+        return isinstance(json.loads("".join(text.rstrip("\r") for text in texts[at : end + 1])), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def may_be_broken(overlay: Overlay, texts: Sequence[str]) -> bool:

@@ -18,6 +18,11 @@ _TAG = regex(
 )
 _ROW_END = regex(r"<br ?/?>|</(?:div|p|li|tr|pre|h[1-6])>")
 _CELLS = regex(r"</t[dh]>\s{0,20}<t[dh](?:\s[^<>]{0,600})?>")
+# The number of a line, in an element of its own.
+_NUMBER = regex(
+    r"(?:<(?!a\b|td\b)[a-z]{1,10}(?:\s[^<>]{0,600})?>\s{0,20}){0,4}<(a|span|td|div|code|button)(?:\s[^<>]{0,600})?>"
+    r"\s{0,20}(\d{1,7})\s{0,20}</(?:a|span|td|div|code|button)>(?=.{0,2000}?>\s{0,200}[^<>\s])"
+)
 _PAGE = regex(r"\s{0,20}<(?:!DOCTYPE|html|pre)\b")
 _MOST_LEAST = 0.1  # signs that should be entities, or tags, and are none: one in so many of those that are
 _TAGGED = 0.5  # of the lines so many have tags, unless the page or its block of code begins here
@@ -55,6 +60,8 @@ def without_markup(texts: Sequence[str], origins: Sequence[int]) -> tuple[list[s
     places: list[int] = []
     for text, origin in zip(texts, origins, strict=True):
         if "<" in text:
+            if (number := _NUMBER.match(text)) is not None:
+                text = f"{number[2]}\t{text[number.end() :]}"
             text = _TAG.sub("", _ROW_END.sub("\n", _CELLS.sub("\t", text)))
             if text.endswith(("\n", "\n\r")):
                 text = text.rstrip("\n\r")
