@@ -27,6 +27,36 @@ def test_what_stood_behind_the_cuts_may_be_the_cause(tail: str, is_sure: bool) -
     assert (decision.confidence > PART_CONFIDENCE) is is_sure
 
 
+def test_lines_of_one_length_that_end_differently_were_cut() -> None:
+    rest = [" grad norm: 1.02 |", " number of nan iterations: 0 |"]
+    shown = [(STEP + rest[at % 7 == 0]).format(time=clock(9.0 * at), step=1000 + at) for at in range(40)]
+    for texts, is_sure in ((shown, True), ([text[:118] for text in shown], False)):
+        log = "".join(text + "\n" for text in texts)
+        decision = decide(findings(reading("slurm-6120.out", log + LIMIT)))
+        assert decision.failure_type == "scheduler.time_limit"
+        assert (decision.confidence > PART_CONFIDENCE) is is_sure
+
+
+LOST_PEER = (
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Read error [10.9.0.3]:5117:"
+    " Connection reset by peer\n"
+)
+FRAMES = '  File "/opt/lib/torch/_tensor.py", line 623, in backward\n    torch.autograd.backward(\n'
+
+
+@pytest.mark.parametrize(
+    ("heading", "is_sure"), [("Traceback (most recent call last):\n", True), ("", False)]
+)
+def test_what_stood_above_the_first_line_may_be_the_cause(heading: str, is_sure: bool) -> None:
+    ranks = [
+        f"[rank{rank}]: {line}\n" for rank in range(2) for line in (heading + FRAMES + LOST_PEER).splitlines()
+    ]
+    ended = ENDS.replace("-{signal}", "1")
+    decision = decide(findings(reading("run.log", "".join(ranks) + ended)))
+    assert decision.failure_type == "collective.remote_error"
+    assert (decision.confidence > PART_CONFIDENCE) is is_sure
+
+
 def test_an_error_that_is_read_stays_sure() -> None:
     raised = (
         "Traceback (most recent call last):\n"
