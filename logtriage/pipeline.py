@@ -338,7 +338,7 @@ def localise(
     choices = chosen(inventory.root, inventory.sources, extents, processes=processes)
     files = (source.file for source in inventory.sources)
     kinds = Kinds(dict(zip(files, passed.summaries, strict=True)), usual)
-    findings = find(read_scene(choices, matcher, processes), bank, deposits, kinds)
+    findings = find(read_scene(choices, matcher, processes, passed.summaries), bank, deposits, kinds)
     return with_companions(findings, inventory.root, inventory.sources, extents)
 
 

@@ -143,6 +143,11 @@ def _left_out(passed: Survey, findings: Findings) -> tuple[str, ...]:
         told.append(f"{lines} lines were too different from one another to keep a template of each")
     if lines := sum(each.unmatched for each in passed.summaries):
         told.append(f"{lines} lines were not compared with the rules: too many others looked like them")
+    told += [
+        f"{each.source.file} begins with {each.earlier} lines of an earlier run, which do not count"
+        for each in findings.scene.readings
+        if each.earlier
+    ]
     return (*told, *(findings.deposits.left_out if findings.deposits else ()))
 
 

@@ -58,6 +58,7 @@ class Reading:
     lines: tuple[Line, ...]
     whole: bool
     layout: Layout = field(default_factory=Layout)
+    earlier: int = 0  # lines of the file that are left out, since an earlier run wrote them
 
 
 @dataclass(frozen=True, slots=True)

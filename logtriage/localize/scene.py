@@ -7,7 +7,7 @@ inside tracebacks only the lines that name an exception (and their messages) cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logtriage.forks import shared_out
 from logtriage.intake.lines import segments
@@ -16,7 +16,9 @@ from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.jobs import other_jobs
+from logtriage.localize.openings import last_opening
 from logtriage.localize.spoken_labels import with_spoken_ranks
+from logtriage.mining.summary import Summary
 from logtriage.model import JOB_ROLES, Level, Line, Raised, Record, Source
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import Hit, Matcher, without_digits
@@ -119,11 +121,32 @@ class _Examined:
     seen: list[_Seen]
 
 
-def read_scene(choices: Sequence[Choice], matcher: Matcher, processes: int = 1) -> Scene:
-    """Read what was chosen, match it and sort what was found, in so many processes."""
+def read_scene(
+    choices: Sequence[Choice], matcher: Matcher, processes: int = 1, summaries: Sequence[Summary] = ()
+) -> Scene:
+    """Read what was chosen, match it and sort what was found, in so many processes.
+
+    By the `summaries` of the files it is told where the last of several runs begins in one: nothing is read
+    of those before it, unless the log itself tells of a restart.
+    """
 
     def examined(at: int) -> _Examined:
-        return _examined(choices[at].read(), matcher)
+        found = _examined(choices[at].read(), matcher)
+        told = [(by_id[each.rule], each.line.number) for each in found.seen]
+        if not summaries or any(rule.marks is Mark.RESTART for rule, _ in told):
+            return found
+        ends = (
+            number
+            for rule, number in told
+            if rule.role is Role.CAUSE or rule.marks in (Mark.COMPLETED, Mark.EXIT)
+        )
+        starts = last_opening(found.reading, summaries[at], ends)
+        if starts is None:
+            return found
+        lines = tuple(line for line in found.reading.lines if line.number >= starts)
+        return _examined(replace(found.reading, lines=lines, earlier=starts - 1), matcher)
+
+    by_id = {rule.id: rule for rule in matcher.bank.rules}
 
     processes = sharing(sum(each.size for each in choices), processes)
     return _sorted(shared_out(examined, len(choices), processes), matcher)

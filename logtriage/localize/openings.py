@@ -1,0 +1,57 @@
+"""Where the last run begins in a file that several runs wrote, one behind the other: `train.py >> train.log`.
+
+A program begins each time with the same words. Where the kinds of a file's first lines come once more,
+together, behind the end of a run and later than all that was written before, it was started anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from logtriage.intake.reading import Reading
+from logtriage.mining.kinds import key_of
+from logtriage.mining.summary import Summary
+from logtriage.model import Line
+
+HEAD_LINES = 30
+MOST_RUNS = 64  # a kind that comes more often is none of a start
+ANCHORED = 3  # kinds, the first of which that comes again tells how many runs there are
+WORKING = 4  # times as many lines of a kind: the program is at work
+LEAST_SHARE = 0.6  # of the kinds of the head that must come again
+SHIFTED = 20  # lines by which they may come apart, where several processes write
+END_LINES = 60  # before a start, within which the run before it has ended
+
+
+def last_opening(reading: Reading, summary: Summary, ends: Iterable[int]) -> int | None:
+    """The number of the line with which the last of several runs begins; None where there is but one.
+
+    `ends` are the lines that tell of an end or of what may have ended a run: one of them stands before each
+    start. Needs times: of parts that were put together from files of one run none begins behind all others.
+    """
+    starts = _again(reading.lines[:HEAD_LINES], summary)
+    if starts is None or not any(starts - END_LINES <= number < starts for number in ends):
+        return None
+    times = [(line.number < starts, line.time) for line in reading.lines if line.time is not None]
+    ended = max((time for is_before, time in times if is_before), default=None)
+    began = min((time for is_before, time in times if not is_before), default=None)
+    return starts if ended is not None and began is not None and began >= ended else None
+
+
+def _again(head: Sequence[Line], summary: Summary) -> int | None:
+    """Where the kinds of a file's head come for the last time, if most of them do so together."""
+    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head)
+    known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
+    at = next((at for at, kind in enumerate(known[:ANCHORED]) if 1 < kind.count <= MOST_RUNS), None)
+    if at is None:
+        return None
+    anchor = known[at]
+    of_start = list(itertools.takewhile(lambda kind: kind.count <= WORKING * anchor.count, known[at:]))
+    shift = anchor.last[0] - anchor.first[0]
+    apart = min(SHIFTED, shift // 2)
+    together = [
+        kind.last[0]
+        for kind in of_start
+        if kind.count > 1 and abs(kind.last[0] - kind.first[0] - shift) <= apart
+    ]
+    return min(together) if len(together) >= LEAST_SHARE * len(of_start) else None
