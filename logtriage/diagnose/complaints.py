@@ -56,6 +56,34 @@ def lost_peer(members: Sequence[Candidate]) -> str | None:
     return peer if all(_ADDRESS.match(host) for host in complaining) else None
 
 
+_ENDPOINT = regex(r"'([^'\n]{3,200}):\d{2,5}'")
+
+
+def never_came(members: Sequence[Candidate]) -> str | None:
+    """The one host that all still miss who list whom they wait for: the last list of each counts."""
+    last: dict[str, Candidate] = {}
+    for each in members:
+        if each.capture("missing") and each.line.number >= last.get(each.line.file, each).line.number:
+            last[each.line.file] = each
+    missed = [set(_ENDPOINT.findall(each.capture("missing") or "")) for each in last.values()]
+    if not missed or len(last) < len({each.line.file for each in members}):
+        return None
+    common = set.intersection(*missed)
+    host = common.pop() if len(common) == 1 else None
+    return None if host is None or host.startswith(("127.", "0.", "localhost")) else host
+
+
+# What NCCL says of both ends of a queue pair that it could not bring up.
+_ENDS = regex(r"\blocal GID (?P<near>[0-9a-f:.]{3,45}), remote GID (?P<far>[0-9a-f:.]{3,45})")
+
+
+def far_ends(members: Sequence[Candidate]) -> dict[int, str]:
+    """By candidate, the host at the other end, where the GIDs of both are told and somebody calls it his."""
+    ends = [(each, told) for each in members if (told := _ENDS.search(each.line.text[:1000])) is not None]
+    host_of_gid = {told["near"]: each.host for each, told in ends if each.host is not None}
+    return {id(each): host for each, told in ends if (host := host_of_gid.get(told["far"])) is not None}
+
+
 _CANNOT_REACH = ("torch.store.connect_timeout", "torch.store.connect_failed", "torch.store.name")
 
 

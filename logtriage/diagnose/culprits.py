@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, lost_peer
-from logtriage.diagnose.neighbours import beside
+from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came
+from logtriage.diagnose.neighbours import beside, raised_below
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
@@ -44,6 +44,8 @@ def blame(
             if (odd := fails_otherwise(members)) is not None:
                 told = f"{odd} fails in another way than all others, who wait for it"
                 return Culprits(_ranks_of(odd, topology), (odd,)), told
+            if (absent := never_came(members)) is not None:
+                return Culprits(_ranks_of(absent, topology), (absent,)), f"all others wait for {absent}"
             seen = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
             if (lone := cut_off(members, seen)) is not None:
                 told = f"{lone} alone cannot reach where all others met"
@@ -58,7 +60,8 @@ def blame(
         if root.failure_type == "scheduler.launch" and (where := _launched_on(members, known)):
             ends = [each for each in exits if each.host == where and each.code]
             ended = {each.rank for each in ends if each.rank is not None}
-            return Culprits(tuple(sorted(ended)), (where,)), f"the launch failed on {where}"
+            placed = tuple(sorted(ended)) or _ranks_of(where, topology)
+            return Culprits(placed, (where,)), f"the launch failed on {where}"
         pods = {
             each.host
             for each in members
@@ -275,7 +278,7 @@ def _hosts(members: Sequence[Candidate], topology: Topology) -> set[str]:
         and (first is None or each.time is None or each.time <= first + TOGETHER_SECONDS)
     }
     known = {*topology.hosts, *hosts}
-    peers: Counter[str] = Counter()
+    peers = Counter(far_ends(members).values())
     for each in members:
         name = (each.capture("peer") or "").split("<")[0].rsplit(":", 1)[0]
         if host := topology.host_of_address.get(name, name if name in known else ""):
@@ -332,7 +335,7 @@ def _ranks_under(
         return there - waited  # all others on that machine waited for it
     ended = _ended_by_themselves(exits, topology) - waited
     some = ended < {each.rank for each in exits if each.rank is not None}
-    return ended if ended and some else struck or ended
+    return ended if ended and some else struck or ended or raised_below(root, candidates)
 
 
 def _ranks_of_pids(told: Iterable[Candidate], topology: Topology, hosts: set[str]) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from logtriage.localize.candidates import Candidate
+from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
 from logtriage.localize.topology import Topology
@@ -46,3 +46,19 @@ def beside(
     there = {each.rank for each in alike if each.rank is not None}
     speak = {each.rank for each in candidates if each.role is Role.CAUSE and each.rule is not None}
     return there - speak if ranks <= there else set()
+
+
+def raised_below(root: Group, candidates: Sequence[Candidate]) -> set[int]:
+    """The one rank that raised what follows from the fault below it, in the same file."""
+    first: dict[str, int] = {}
+    for each in root.causes:
+        first[each.line.file] = min(first.get(each.line.file, each.line.number), each.line.number)
+    raised = {
+        each.rank
+        for each in candidates
+        if each.rank is not None
+        and each.record is not None
+        and each.failure_type in GENERAL_TYPES
+        and each.line.number > first.get(each.line.file, each.line.number)
+    }
+    return raised if len(raised) == 1 else set()

@@ -12,7 +12,7 @@ from logtriage.localize.exits import Exit
 from logtriage.localize.host_tables import TABLE_LINES, tabled_addresses
 from logtriage.localize.pods import Pods
 from logtriage.localize.processes import OF_NCCL
-from logtriage.localize.prompts import prompted_hosts
+from logtriage.localize.prompts import prompted_hosts, whole_names
 from logtriage.localize.rosters import HOST_WORD, introductions, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.writer_labels import constant_label
@@ -91,7 +91,7 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             address := ".".join(words.groups())
         ) in of_files | said:
             named.setdefault(address, name)
-    for host, name in _numbered_machines(scene, of_files, said).items():
+    for host, name in (whole_names(scene) | _numbered_machines(scene, of_files, said)).items():
         named.setdefault(host, name)
     in_nccl = _labelled_in_nccl(scene) | _addresses_in_labels(scene)
     in_ray = _addresses_in_ray(scene)

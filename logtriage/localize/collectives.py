@@ -122,8 +122,14 @@ _ACCUSED = regex(
     # below `The following tasks are unhealthy (stopped sending heartbeats):`
     r"^\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$|"
     # `Additional GRPC error information from remote target /job:worker/replica:0/task:2:`
-    r"\bfrom remote target /job:\w{1,40}/replica:\d{1,7}/task:(?P<j>\d{1,7})\b"
+    r"\bfrom remote target /job:\w{1,40}/replica:\d{1,7}/task:(?P<j>\d{1,7})\b|"
+    # below Horovod's `Missing ranks:`, each with the tensors for which it is awaited
+    r"^(?:\[\d{1,5},\d{1,5}\]<std\w{3}>: ?)?(?P<k>\d{1,7}): "
+    r"\[[\w./]{0,300}(?:llreduce|llgather|roadcast|lltoall)"
 )
+
+
+_ACCUSING = ("rank", "Rank", "/task:", "llreduce", "llgather", "roadcast", "lltoall")
 
 
 def accused(scene: Scene) -> tuple[frozenset[int], Line | None]:
@@ -135,7 +141,7 @@ def accused(scene: Scene) -> tuple[frozenset[int], Line | None]:
             continue
         for line in reading.lines:
             text = line.text[:2048]
-            if "rank" not in text and "Rank" not in text and "/task:" not in text:
+            if not any(word in text for word in _ACCUSING):
                 continue
             for found in _ACCUSED.finditer(text):
                 ranks = next(group for group in found.groups() if group)

@@ -110,6 +110,14 @@ def _reported(sources: Sequence[Source], exits: Sequence[Exit]) -> dict[str, int
     found: dict[str, int] = {}
     for source in sources:
         if source.local_rank is None:
+            # A number below the first rank of its node can only be a local one.
+            number = source.rank
+            node = next(
+                (each for each in (source.host, _folder(source.file)) if each and each in shifts), None
+            )
+            if node is not None and number is not None:
+                first = shifts[node].most_common(1)[0][0]
+                found |= {source.file: first + number} if number < first else {}
             continue
         for node in (source.host, _folder(source.file)):
             if node and node in shifts:

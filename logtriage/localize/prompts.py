@@ -17,13 +17,29 @@ def prompted_hosts(scene: Scene) -> dict[str, str]:
 
     Of one file alone the prompt may be that of the machine from which its job was launched.
     """
+    found = _prompts(scene, named=False)
+    return found if len(set(found.values())) == len(found) > 1 else {}
+
+
+def whole_names(scene: Scene) -> dict[str, str]:
+    """What the machines are called of which the names of files tell the end alone, as their prompts say it:
+    of w-3.txt, `me@pod-77ab-w-3:~$`.
+    """
+    prompts = _prompts(scene, named=True)
+    ends = {reading.source.file: reading.source.host or "" for reading in scene.readings}
+    found = {ends[file]: host for file, host in prompts.items() if host.endswith(f"-{ends[file]}")}
+    return found if len(set(found.values())) == len(found) == len(prompts) > 1 else {}
+
+
+def _prompts(scene: Scene, *, named: bool) -> dict[str, str]:
+    """The one host of each file's prompts, of files whose names tell a host, or of those that do not."""
     found: dict[str, str] = {}
     for reading in scene.readings:
-        if reading.source.host is not None or reading.source.role not in JOB_ROLES:
+        if (reading.source.host is not None) is not named or reading.source.role not in JOB_ROLES:
             continue
         texts = (line.text[:200] for line in reading.lines if "@" in line.text[:75])
         prompts = (prompt for text in texts if (prompt := _PROMPT.match(text)) is not None)
         hosts = {prompt[1] for prompt in prompts if is_host(prompt[1])}
         if len(hosts) == 1:
             found[reading.source.file] = hosts.pop()
-    return found if len(set(found.values())) == len(found) > 1 else {}
+    return found

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from logtriage.intake.names import OTHER_WORD
+from logtriage.localize.stated_worlds import stated_worlds
 from logtriage.model import Line
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
@@ -190,7 +191,7 @@ def mapped_hosts(scene: Scene) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for reading in scene.readings:
-        found |= dict(_job_maps(reading.lines))
+        found |= dict(_job_maps(reading.lines)) | dict(stated_worlds(reading.lines))
         for line in reading.lines:
             if (at := line.text.find("global_rank_mapping=")) >= 0:
                 for host, ranks in _MAP_ENTRY.findall(line.text[at : at + 65_536]):

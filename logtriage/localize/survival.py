@@ -64,7 +64,8 @@ class Afterwards:
 
     words: dict[tuple[str, int | None], list[float]]  # times of calm lines
     lines: dict[tuple[str, int | None], list[Line]]
-    gave_up: dict[int, float]  # when a rank's watchdog last complained, where some ranks did not complain
+    gave_up: dict[int, Candidate]  # a rank's watchdog's last complaint, where some ranks did not complain
+    programs: dict[str, frozenset[int]]  # the ranks of those that complain in each file
     steps: list[tuple[float, int]]  # of all ranks: times and numbers, in order
     course: UsualCourse
 
@@ -81,6 +82,7 @@ def survivors(
         _calm_words(scene, topology),
         _said_after(candidates, scene),
         _gave_up(candidates, topology),
+        _ranks_by_file(candidates),
         dated_steps(progress),
         UsualCourse(scene, topology),
     )
@@ -178,17 +180,42 @@ def _said_after(candidates: Iterable[Candidate], scene: Scene) -> dict[tuple[str
     return lines
 
 
-def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, float]:
-    """The ranks that waited in vain for others, by the time of their last complaint.
+def _gave_up(candidates: Sequence[Candidate], topology: Topology) -> dict[int, Candidate]:
+    """The ranks that waited in vain for others, with their last complaint.
 
     Empty where all ranks complain, or most do not: then a complaint tells nothing of who was alive.
     """
-    times: dict[int, float] = {}
+    last: dict[int, Candidate] = {}
     for each in candidates:
         if each.failure_type == "collective.timeout" and each.rank is not None and each.time is not None:
-            times[each.rank] = max(times.get(each.rank, each.time), each.time)
-    silent = topology.size - len(times)
-    return times if 0 < silent * 3 <= topology.size else {}
+            known = last.get(each.rank)
+            if known is None or (known.time or 0.0) <= each.time:
+                last[each.rank] = each
+    silent = topology.size - len(last)
+    return last if 0 < silent * 3 <= topology.size else {}
+
+
+def _ranks_by_file(candidates: Iterable[Candidate]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for each in candidates:
+        if each.rank is not None:
+            found[each.line.file].add(each.rank)
+    return {file: frozenset(ranks) for file, ranks in found.items()}
+
+
+def _was_awake(candidate: Candidate, afterwards: Afterwards) -> bool:
+    """Whether the same rank gave up on its peers long after.
+
+    Two files in which the same ranks complain are of two programs, a trainer and the server of its rollouts,
+    each of which counts its processes from 0; but run.out and run.err are of one.
+    """
+    if candidate.rank is None or (last := afterwards.gave_up.get(candidate.rank)) is None:
+        return False
+    here, there = candidate.line.file, last.line.file
+    of_both = afterwards.programs[here] & afterwards.programs[there]
+    if here.rsplit(".", 1)[0] != there.rsplit(".", 1)[0] and len(of_both) > 1:
+        return False
+    return (last.time or 0.0) > (candidate.time or 0.0) + AWAKE_SECONDS
 
 
 def _promoted(candidate: Candidate, all_: Sequence[Candidate]) -> Candidate:
@@ -272,7 +299,7 @@ def _was_outlived(candidate: Candidate, progress: Progress, afterwards: Afterwar
     calm = afterwards.words.get((candidate.line.file, candidate.rank), [])
     if len(calm) - bisect.bisect_right(calm, candidate.time + CALM_SECONDS) >= CALM_LINES:
         return True
-    return afterwards.gave_up.get(candidate.rank, candidate.time) > candidate.time + AWAKE_SECONDS
+    return _was_awake(candidate, afterwards)
 
 
 def _stepped_long_after(line: Line, time: float, progress: Progress) -> bool:
