@@ -21,11 +21,8 @@ _LEAST_WIDTH = 40
 _SHARE = 0.2  # of all lines so many have that length where no dots say that they go on
 _NEAR, _END = 10, 8
 _NUMBERS = regex(r"\d+")
-_HEAD_LINES = 60
+_HEAD_LINES = 12
 _FRAME = regex(r'\s*(?:File "[^"\n]{1,400}", line \d|#?\d{0,3} ?frame #\d{1,3}:|#\d{1,3} {1,2}0x[0-9a-f]{6})')
-_HEADING = regex(
-    r"Traceback \(most recent|Exception raised from|Stack|stack|Thread 0x|Current thread|backtrace"
-)
 
 
 def may_be_cut_away(failure_type: str, findings: Findings) -> bool:
@@ -55,8 +52,8 @@ def _begins_inside(lines: Sequence[Line]) -> bool:
     if not lines or lines[0].number != 1:
         return False
     for line in lines[:_HEAD_LINES]:
-        if _HEADING.search(line.text) is not None:
-            return False
         if _FRAME.match(line.message) is not None:
             return True
+        if line.message.strip() and not line.message[0].isspace():
+            return False  # not the source that frames show
     return False
