@@ -14,6 +14,7 @@ from logtriage.intake.lines import segments
 from logtriage.intake.reading import Choice, Reading, sharing
 from logtriage.intake.records import records
 from logtriage.intake.text import without_escapes
+from logtriage.intake.transcripts import of_the_job
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.jobs import other_jobs
 from logtriage.localize.openings import last_opening
@@ -131,7 +132,7 @@ def read_scene(
     """
 
     def examined(at: int) -> _Examined:
-        found = _examined(choices[at].read(), matcher)
+        found = _examined(of_the_job(choices[at].read()), matcher)
         told = [(by_id[each.rule], each.line.number) for each in found.seen]
         if not summaries or any(rule.marks is Mark.RESTART for rule, _ in told):
             return found
