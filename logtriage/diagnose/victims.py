@@ -16,6 +16,7 @@ from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.collectives import accused, mismatch, naming, odd_words, silent_ranks, waits
 from logtriage.localize.courses import own_files
+from logtriage.localize.departed import departed
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
@@ -28,17 +29,22 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
     if recorded is None and (decision := recorded_desync(findings, root)) is not None:
         return decision
     if root.failure_type.startswith("collective."):
-        differing = mismatch(waits(findings.scene))
+        waiting = waits(findings.scene)
+        differing = mismatch(waiting)
         # Stacks are of a moment, and of those ranks alone that somebody looked at.
         if differing is not None and (recorded is None or differing.odd):
+            apart, left = differing.odd, list[Line]()
+            if not apart:
+                apart, left = departed(findings.scene, findings.topology, waiting)
             return Decision(
                 failure_type="collective.desync",
                 title="Ranks issued different collectives",
                 confidence=0.8,
-                culprits=Culprits(
-                    ranks=differing.odd, hosts=tuple(findings.topology.hosts_of(differing.odd))
+                culprits=Culprits(ranks=apart, hosts=tuple(findings.topology.hosts_of(apart))),
+                evidence=(
+                    *(Evidence(line, f"only rank {_list(apart)} said this") for line in left),
+                    *(Evidence(line, differing.text) for line in differing.lines[:3]),
                 ),
-                evidence=tuple(Evidence(line, differing.text) for line in differing.lines[:3]),
                 decided_by="localisation",
                 why=f"the ranks waited in different operations: {differing.text}",
                 outcome="failed",

@@ -12,6 +12,7 @@ from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
 from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.health_checks import only_checked
+from logtriage.localize.left_in_order import left_in_order
 from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, Trace, usual_interval
@@ -39,9 +40,7 @@ class Outcome:
     seen: Line | None = None  # what shows it beside the job's own lines
 
 
-def judge(
-    scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS
-) -> Outcome:
+def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS) -> Outcome:
     """The outcome by progress and exits.
 
     A process that ended badly after the last step leaves no healthy outcome, whatever the steps say.
@@ -116,7 +115,8 @@ FORM_WIDTH = 20  # of a message without its numbers
 def _end(scene: Scene, progress: Progress) -> Line | None:
     """The line by which the job is done: it says so, or all that was to be done is."""
     said = next(iter(endings(scene, progress)), None)
-    return said or _at_its_goal(progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
+    done = said or _at_its_goal(progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
+    return done or left_in_order(scene, progress)
 
 
 # A row of `kubectl get pods`, with or without the column of namespaces.

@@ -13,6 +13,7 @@ from itertools import islice
 from logtriage.localize.busy_disks import busy_disk, slow_stretches
 from logtriage.localize.durations import DATA, WAIT, WORK, Duration, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
+from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.localize.step_parts import Parts, straggling
@@ -201,6 +202,13 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     if (unnamed := straggling(scene, progress, topology)) is not None:
         return replace(of_ranks(unnamed[0], topology), parts=unnamed[1])
     traces = [trace for trace in progress.traces if len(trace.points) >= 4]
+    if (lone := lone_transport(traces, scene, topology)) is not None:
+        told = (
+            f"{lone.host} talks over plain sockets where the other hosts use {lone.usual}, and steps spend "
+            f"{lone.share:.0%} of their time waiting for peers"
+        )
+        lines = (lone.line, lone.step)
+        return Slowness("slow.straggler", (), lines, lone.share, told, hosts=(lone.host,))
     return starved(traces, scene) or _held_by_disk(traces, scene)
 
 
