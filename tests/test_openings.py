@@ -66,3 +66,10 @@ def test_a_restart_of_which_the_log_tells_is_an_attempt(tmp_path: Path) -> None:
     found = verdict(tmp_path)
     assert not any("earlier run" in note for note in found.mining.left_out)
     assert found.verdict.failure_type == "code.key"
+
+
+def test_blank_lines_above_and_below_begin_no_run(tmp_path: Path) -> None:
+    appended(tmp_path, (KEY, 20))
+    text = (tmp_path / "train.log").read_text()
+    (tmp_path / "train.log").write_text(f"\n{text}\nThat was all.\n")
+    assert verdict(tmp_path).verdict.failure_type == "code.key"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from itertools import pairwise
 
 from logtriage.model import Overlay, OverlayKind
 from logtriage.regex import regex
@@ -21,12 +22,13 @@ _CELLS = regex(r"</t[dh]>\s{0,20}<t[dh](?:\s[^<>]{0,600})?>")
 # The number of a line, in an element of its own.
 _NUMBER = regex(
     r"(?:<(?!a\b|td\b)[a-z]{1,10}(?:\s[^<>]{0,600})?>\s{0,20}){0,4}<(a|span|td|div|code|button)(?:\s[^<>]{0,600})?>"
-    r"\s{0,20}(\d{1,7})\s{0,20}</(?:a|span|td|div|code|button)>(?=.{0,2000}?>\s{0,200}[^<>\s])"
+    r"\s{0,20}(\d{1,7})\s{0,20}</(?:a|span|td|div|code|button)>"
 )
 _PAGE = regex(r"\s{0,20}<(?:!DOCTYPE|html|pre)\b")
 _MOST_LEAST = 0.1  # signs that should be entities, or tags, and are none: one in so many of those that are
 _TAGGED = 0.5  # of the lines so many have tags, unless the page or its block of code begins here
 _FIRST = 20
+_LEAST_COUNTED, _IN_A_ROW = 3, 0.9  # of the numbers in elements of their own so many count lines
 
 
 def learn_markup(texts: Sequence[str]) -> Overlay | None:
@@ -56,12 +58,15 @@ def learn_markup(texts: Sequence[str]) -> Overlay | None:
 
 def without_markup(texts: Sequence[str], origins: Sequence[int]) -> tuple[list[str], list[int]]:
     """The text that the page shows, with the line in which each of its lines stands."""
+    numbers = [match for text in texts if (match := _NUMBER.match(text)) is not None]
+    steps = sum(int(two[2]) == int(one[2]) + 1 for one, two in pairwise(numbers))
+    are_counted = len(numbers) > _LEAST_COUNTED and steps >= _IN_A_ROW * (len(numbers) - 1)
     shown: list[str] = []
     places: list[int] = []
     for text, origin in zip(texts, origins, strict=True):
         if "<" in text:
-            if (number := _NUMBER.match(text)) is not None:
-                text = f"{number[2]}\t{text[number.end() :]}"
+            if are_counted and (number := _NUMBER.match(text)) is not None:
+                text = text[number.end() :]
             text = _TAG.sub("", _ROW_END.sub("\n", _CELLS.sub("\t", text)))
             if text.endswith(("\n", "\n\r")):
                 text = text.rstrip("\n\r")

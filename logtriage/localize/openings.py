@@ -40,7 +40,7 @@ def last_opening(reading: Reading, summary: Summary, ends: Iterable[int]) -> int
 
 def _again(head: Sequence[Line], summary: Summary) -> int | None:
     """Where the kinds of a file's head come for the last time, if most of them do so together."""
-    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head)
+    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip())
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
     at = next((at for at, kind in enumerate(known[:ANCHORED]) if 1 < kind.count <= MOST_RUNS), None)
     if at is None:
