@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -58,6 +57,8 @@ def learn_markup(texts: Sequence[str]) -> Overlay | None:
 
 def without_markup(texts: Sequence[str], origins: Sequence[int]) -> tuple[list[str], list[int]]:
     """The text that the page shows, with the line in which each of its lines stands."""
+    from html import unescape  # few jobs need its tables
+
     numbers = [match for text in texts if (match := _NUMBER.match(text)) is not None]
     steps = sum(int(two[2]) == int(one[2]) + 1 for one, two in pairwise(numbers))
     are_counted = len(numbers) > _LEAST_COUNTED and steps >= _IN_A_ROW * (len(numbers) - 1)
@@ -71,7 +72,7 @@ def without_markup(texts: Sequence[str], origins: Sequence[int]) -> tuple[list[s
             if text.endswith(("\n", "\n\r")):
                 text = text.rstrip("\n\r")
         if "&" in text:
-            text = html.unescape(text).replace("\N{NO-BREAK SPACE}", " ")
+            text = unescape(text).replace("\N{NO-BREAK SPACE}", " ")
         parts = text.split("\n")
         shown += parts
         places += [origin] * len(parts)
