@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -195,6 +196,23 @@ def test_a_blurred_pattern_matches_the_blur_of_each_line_that_the_rule_matches()
         for example in rule.examples:
             line = "".join(sign if sign.isascii() else "\x7f" for sign in example.line)
             assert form.search(blur(line.encode())), (rule.id, wider(rule, on_blurs=True))
+
+
+def test_no_rule_calls_many_kinds_of_ordinary_lines(compiled: Databases) -> None:
+    """A pattern that is wide on blurs is asked of each line of a job: one made the pass eight times slower."""
+    folder = Path(__file__).parent.parent / "fixtures"
+    texts = [path.read_bytes() for path in folder.glob("*/logs/**/*") if path.is_file()]
+    kinds = {kind.blur for text in texts for kind in lines_of(text).kinds.values()}
+    assert len(kinds) > 150
+    for patterns in compiled.loud:
+        called: Counter[int] = Counter()
+        for each in kinds:
+            named: set[int] = set()
+            patterns.blurs.compiled.scan(
+                each, match_event_handler=lambda rule, *_, named=named: named.add(rule)
+            )
+            called.update(named)
+        assert max(called.values(), default=0) <= len(kinds) // 12, called.most_common(3)
 
 
 def test_what_was_read_until_it_was_enough_gives_a_verdict_that_says_so(

@@ -38,6 +38,8 @@ def _blurred(token: str) -> str:
     if token.startswith(r"\x"):
         return "0" if chr(int(token[2:].strip("{}"), 16)) in _VARYING else token
     # Letters beyond ASCII, and what a class of Unicode holds, are not told apart here.
+    if len(token) == 1 and not token.isascii():
+        return r"[\x7f-\xff]"
     return "." if token[:2] in (r"\p", r"\P") or not token.isascii() else token
 
 
