@@ -35,11 +35,18 @@ FAILED = traceback(
         ("./fit.sh: línea 4:  5117 Violación de segmento  (`core' generado) python fit.py\n",
          "process.native_crash"),
         ("./fit.sh: ligne 4 :  5117 Processus arrêté      python fit.py\n", "process.killed"),
+        ("./fit.sh: Zeile 4:  5117 Aborted      (Speicherabzug geschrieben) python fit.py\n",
+         "process.native_crash"),
+        ("dd: erreur d'écriture de '/home/u/7.pt': Débordement du quota d'espace disque\n" + FAILED,
+         "host.disk_full"),
+        ("cp: Fehler beim Lesen von '/nas/7.tar': Eingabe-/Ausgabefehler\n" + FAILED, "storage.filesystem"),
         ("F0131 08:00:40.294567 4711 env.cc:93] Check failed: ret == 0 (11 vs. 0)Thread tf_Compute creation "
          "via pthread_create() failed.\n./fit.sh: line 4: 5117 Aborted   (core dumped) python fit.py\n",
          "host.resource_limit"),
         ("nbclient.exceptions.CellTimeoutError: A cell timed out while it was being executed, after 3600 "
          "seconds.\nThe message was: Cell execution timed out.\n", "scheduler.time_limit"),
+        ("ERROR sandbox: nbclient.exceptions.CellTimeoutError: A cell timed out while it was being executed, "
+         "after 30 seconds.\n" + steps(20, first=91, at=180), "none.running"),
         ("ERROR: Unexpected BUS error encountered in DataLoader worker. This might be caused by insufficient "
          "shared memory (shm), please check whether use_shared_memory is set\n"
          + traceback("RuntimeError: DataLoader 1 workers exit unexpectedly, pids: 77"), "host.shared_memory"),

@@ -41,6 +41,8 @@ _STOPS_ALL = ("code.", "network.connection", "network.rendezvous", "network.addr
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
+# A notebook that is out of time stops at once; one that a model wrote in a sandbox is not the job.
+_STOPS_AT_ONCE = ("notebook.time_limit",)
 CALM_LINES = 20  # so many calm lines of a rank …
 CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
@@ -253,6 +255,7 @@ def _with_outcome(candidate: Candidate, progress: Progress, afterwards: Afterwar
     """Mark what the writer survived: it went on making steps, or calmly writing, afterwards."""
     kind = candidate.failure_type
     outlives = kind.startswith(_OUTLIVES_PROGRESS) and kind != "scheduler.launch"
+    outlives = outlives and not (candidate.rule is not None and candidate.rule.id in _STOPS_AT_ONCE)
     if candidate.recovered or (outlives and not is_taught_as_the_end(candidate)):
         return candidate
     if candidate.source_role not in OF_RANKS:
