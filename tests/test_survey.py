@@ -199,7 +199,7 @@ def test_a_blurred_pattern_matches_the_blur_of_each_line_that_the_rule_matches()
 
 
 def test_no_rule_calls_many_kinds_of_ordinary_lines(compiled: Databases) -> None:
-    """A pattern that is wide on blurs is asked of each line of a job: one made the pass eight times slower."""
+    """A pattern that is wide on blurs is asked of each line of a job: one made it eight times slower."""
     folder = Path(__file__).parent.parent / "fixtures"
     texts = [path.read_bytes() for path in folder.glob("*/logs/**/*") if path.is_file()]
     kinds = {kind.blur for text in texts for kind in lines_of(text).kinds.values()}
