@@ -84,8 +84,11 @@ def without_marks(
 
 
 def _quoted(filled: Sequence[str]) -> Overlay | None:
-    sign, count = Counter(text[0] for text in filled).most_common(1)[0]
-    if sign not in _SIGNS or count < (_MOSTLY if sign == ">" else _NEARLY_ALL) * len(filled):
+    sign = Counter(text[0] for text in filled[:_FEW]).most_common(1)[0][0]
+    if sign not in _SIGNS:
+        return None
+    count = sum(text[0] == sign for text in filled)
+    if count < (_MOSTLY if sign == ">" else _NEARLY_ALL) * len(filled):
         return None
     rests = [text[1:] for text in filled if text[0] == sign]
     # Rows of a table end with the bar that they begin with.
@@ -97,6 +100,8 @@ def _quoted(filled: Sequence[str]) -> Overlay | None:
 
 
 def _indented(filled: Sequence[str]) -> Overlay | None:
+    if not any(text[0].isspace() for text in filled[:_FEW]):
+        return None
     inside = [at for at, text in enumerate(filled) if text[0].isspace()]
     outside = len(filled) - len(inside)
     if not inside or outside > (1 - _MOSTLY) * len(filled):
@@ -125,8 +130,9 @@ def _is_run(places: Sequence[int]) -> bool:
 
 
 def _numbered(filled: Sequence[str]) -> Overlay | None:
-    found = [match for text in filled if (match := _OF_FILE.match(text)) is not None]
-    if len(found) >= _MOSTLY * len(filled) and all(_LOG_NAME.match(match[2]) for match in found):
+    are_named = 2 * sum(_OF_FILE.match(text) is not None for text in filled[:_FEW]) > len(filled[:_FEW])
+    found = [match for text in filled if (match := _OF_FILE.match(text)) is not None] if are_named else []
+    if found and len(found) >= _MOSTLY * len(filled) and all(_LOG_NAME.match(match[2]) for match in found):
         rises = [(one[2], int(one[3])) < (two[2], int(two[3])) for one, two in pairwise(found)]
         names = len({match[2] for match in found})
         if sum(rises) >= len(rises) - names:
@@ -210,6 +216,8 @@ def _without_names(overlay: Overlay, texts: Sequence[str]) -> list[str]:
 
 
 def _interleaved(filled: Sequence[str]) -> Overlay | None:
+    if not any(text.strip().isdigit() for text in filled[:_FEW]):
+        return None
     alone = _numbers_alone(filled)
     if len(alone) < LEAST_NUMBERED or len(alone) < 0.4 * len(filled) or len(alone) > 0.6 * len(filled):
         return None
