@@ -66,3 +66,13 @@ def test_a_host_that_alone_talks_over_sockets_is_why_all_wait(
     tmp_path: Path, networks: Sequence[str], waited: float, hosts: tuple[str, ...]
 ) -> None:
     assert place(tmp_path, {"train.log": fabric(networks, waited)}) == ((), hosts)
+
+
+def test_the_slow_rank_of_a_job_on_one_machine_runs_on_that_machine(tmp_path: Path) -> None:
+    log = "[rank0] 4 devices on one node lab-7\n" + "".join(
+        f"[rank{rank}] {clock(5.0 * at)} INFO step {at} compute: {4.0 if rank == 3 else 1.5}s "
+        f"wait_comm: {0.1 if rank == 3 else 2.6}s\n"
+        for at in range(20)
+        for rank in range(4)
+    )
+    assert place(tmp_path, {"train.log": log}) == ((3,), ("lab-7",))

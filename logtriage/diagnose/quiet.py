@@ -152,6 +152,8 @@ def _diverged(left: Divergence, outcome: Outcome) -> Decision:
 def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
     topology = findings.topology
     there = slow.hosts or (topology.hosts_of(slow.ranks) if len(topology.hosts) > 1 else ())
+    if not there and slow.ranks and len(topology.hosts) == 1 and not topology.is_spread:
+        there = topology.hosts  # of a job on one machine it is that one
     hosts = dict.fromkeys(topology.machine(host) or host for host in there)
     return Decision(
         slow.failure_type,
