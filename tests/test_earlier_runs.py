@@ -83,6 +83,8 @@ def test_a_run_that_goes_well_after_one_that_failed_has_not_failed(tmp_path: Pat
         ("10.0.0.4/train.log", "10.0.0.5/train.log"),
         ("worker_0.log", "worker_1.log"),
         ("stage1/train.log", "stage2/train.log"),
+        ("n123/train.log", "n124/train.log"),
+        ("037/train.log", "038/train.log"),
         ("tg-a-3007.log", "tg-a-3016.log"),
         ("logs/train.log", "notes/said.log"),
     ],

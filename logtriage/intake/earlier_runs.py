@@ -37,7 +37,7 @@ _TIME = r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d(?:[-_.T ]{0,2}[0-2]\d[-_.:h]?[0-5]\d(?
 _OF_DAY = r"[0-2]\d[-_.][0-5]\d[-_.][0-5]\d"
 # What a run is called: by a time, a job's id, or a word for it.
 _RUN = regex(
-    rf"(?i)^(?:.*(?<!\d)(?:{_TIME})(?!\d).*|{_OF_DAY}(?:[-_.].*)?|\d{{3,}}(?:[-_].*)?"
+    rf"(?i)^(?:.*(?<!\d)(?:{_TIME})(?!\d).*|{_OF_DAY}(?:[-_.].*)?|\d{{4,}}(?:[-_].*)?"
     r"|(?:.*[^a-z])?(?:runs?|jobs?|exp(?:eriment)?s?|trials?|tr(?:y|ies)|restarts?|sessions?|versions?|launch(?:es)?)"
     r"(?:[-_.]?\d.*|[-_.][\w.-]{1,60})|none_\w{8})$"
 )
@@ -47,6 +47,9 @@ _RUN_OF_FILE = regex(
     r"|(?<![a-z])(?:run|job|exp(?:eriment)?|trial|try|restart|session|version|launch)[-_.=]?(?:id[-_.=]?)?\d+(?!\d)"
     r"|(?<![a-z\d])(?<!pid[-_.=])(?<!proc[-_.=])(?<!rank[-_.=])(?<!step[-_.=])(?<!iter[-_.=])(?<!port[-_.=])\d{4,}(?!\d)"
 )
+
+
+_NUMBER = regex(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,8 @@ def _by_folder(sources: Sequence[Source], depth: int) -> list[_Run]:
         for source in within
     )
     names = [{source.file.rsplit("/", 1)[-1] for source in within} for within in parted.values()]
-    if not are_runs and (are_hosts or not set.intersection(*names)):
+    stems = {_NUMBER.sub("#", name) for name in last_names.values()}
+    if not are_runs and (are_hosts or len(stems) == 1 or not set.intersection(*names)):
         return []
     jobs = {
         folder: within
