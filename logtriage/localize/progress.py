@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from logtriage.localize.scene import Scene, Sign
 from logtriage.model import Line
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Mark
 
 
@@ -180,8 +181,15 @@ AGREEING_STEPS = 3  # by which a bar's count and the lines' may drift apart
 LEAST_TOLD = 2  # lines beside bars that agree on what the bars count
 
 
+_BAR = regex(r"%\|[^|\n]{0,300}\|\s*(\d+)/")
+
+
 def _is_bar(point: StepPoint) -> bool:
-    return "%|" in point.text
+    """Whether a bar tells the step, and not what another writer put behind it in the same line."""
+    if "%|" not in point.text:
+        return False
+    drawn = _BAR.search(point.text)
+    return drawn is None or int(drawn[1]) == point.step
 
 
 def gather(scene: Scene) -> Progress:
