@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from logtriage.intake.compression import CHUNK, GROWTH_FLOOR, MOST_GROWTH, StreamFault, decompressed, is_text
+from logtriage.intake.sections import MOST_BYTES as LARGEST_SECTIONS
+from logtriage.intake.sections import Ranges, begins_with_section, sections
 from logtriage.intake.spool import MOST_BYTES, spooled
 
 MOST_MEMBERS = 20_000
@@ -51,9 +53,13 @@ class Archive:
     unreadable: tuple[tuple[str, str], ...]
     _zip: zipfile.ZipFile | None = None
     _infos: Mapping[str, zipfile.ZipInfo] | None = None
+    sections: Mapping[str, Ranges] | None = None  # of a text that is made of them, its members
 
     def chunks(self, member: Member, start: int = 0) -> Iterator[bytes]:
         """The stored bytes of a member from byte `start` on. Raises StreamFault at a break."""
+        if self.sections is not None:
+            yield _of_ranges(self.path, self.sections[member.name])[start:]
+            return
         if self._zip is None or self._infos is None:
             yield from _tar_chunks(self.path, member, start)
             return
@@ -116,6 +122,13 @@ def _open(path: str, changed: int, size: int, process: int) -> Archive | None:
     with Path(path).open("rb") as file:
         head = file.read(512)
         kind = archive_kind(head)
+        if kind is None and size <= LARGEST_SECTIONS and begins_with_section(head):
+            found = sections(head + file.read())
+            members = {
+                name: Member(name, sum(end - start for start, end in ranges), -1)
+                for name, ranges in found.items()
+            }
+            return Archive(Path(path), members, (), sections=found)
         if kind is None and archive_kind(_first(decompressed(_file_chunks(file, head)), 512)) is None:
             return None
     if kind is not None:
@@ -316,6 +329,18 @@ def _tar_chunks(path: Path, member: Member, start: int) -> Iterator[bytes]:
                 yield data
     except OSError as error:
         raise StreamFault(f"the archive cannot be read: {error.strerror or error}") from error
+
+
+def _of_ranges(path: Path, ranges: Ranges) -> bytes:
+    try:
+        with path.open("rb") as file:
+            parts = []
+            for start, end in ranges:
+                file.seek(start)
+                parts.append(file.read(end - start))
+            return b"".join(parts)
+    except OSError as error:
+        raise StreamFault(f"the file cannot be read: {error.strerror or error}") from error
 
 
 def _stored(path: Path) -> Iterator[bytes]:

@@ -40,6 +40,7 @@ from logtriage.intake.overlays import MOST_BYTES as MOST_OVERLAID
 from logtriage.intake.overlays import learn_overlays, lifted, overlays_as
 from logtriage.intake.places import NothingReadable, candidates, local_paths, why
 from logtriage.intake.roles import content_role
+from logtriage.intake.sections import begins_with_section
 from logtriage.intake.streams import read_ranges
 from logtriage.model import JOB_ROLES, Artefact, ArtefactKind, Overlay, Source, SourceRole, Unreadable
 
@@ -212,7 +213,7 @@ def _examine(file: str, path: Path, found: _Findings) -> None:
             packed = compression_of(head) is not None
             rest = iter(lambda: handle.read(CHUNK), b"")
             plain, fault = _sniff(_chain(head, rest)) if packed else (head, None)
-        if archive_kind(plain[:512]):
+        if archive_kind(plain[:512]) or (not packed and begins_with_section(plain[:512])):
             archive = open_archive(path)
             if archive is not None:
                 _expand(archive, file, found, nested=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logtriage.intake.ahead import ahead
@@ -25,6 +25,7 @@ from logtriage.intake.compression import (
 from logtriage.intake.cuts import Block, Told, cut, plain_blocks
 from logtriage.intake.newest_first import oldest_first, oldest_first_order
 from logtriage.intake.overlays import lifted, without_overlays
+from logtriage.intake.sections import SectionLines, section_lines
 from logtriage.intake.text import decoded
 from logtriage.model import Source
 
@@ -105,6 +106,7 @@ class StoredLines:
     data: bytes
     offsets: Sequence[int]  # of the lines of the file
     order: Sequence[int]  # of each line of the stream the line of the file, from 0
+    file: str | None = None
 
     def place(self, line: int) -> tuple[int, int] | None:
         """The number, from 1, and the offset of the same line as the file holds it."""
@@ -145,14 +147,36 @@ def stored_lines(root: Path, source: Source) -> StoredLines:
     return StoredLines(held, offsets, order)
 
 
-def remade_files(root: Path, sources: Sequence[Source]) -> dict[str, StoredLines]:
-    """`stored_lines` by file, of those sources whose streams are remade, and that can be read."""
-    found = {}
+def remade_files(root: Path, sources: Sequence[Source]) -> dict[str, StoredLines | SectionLines]:
+    """`stored_lines` by file, of those sources whose streams are remade, or that are sections of a file."""
+    found: dict[str, StoredLines | SectionLines] = {}
     for source in sources:
-        if source.is_remade:
-            with contextlib.suppress(StreamFault):
-                found[source.file] = stored_lines(root, source)
+        with contextlib.suppress(StreamFault):
+            section = _section_of(root, source.file)
+            remade = stored_lines(root, source) if source.is_remade else None
+            if section is not None and remade is not None:
+                section = replace(
+                    section,
+                    offsets=[section.offsets[at] for at in remade.order],
+                    numbers=[section.numbers[at] for at in remade.order],
+                )
+            lines = section if section is not None else remade
+            if lines is not None:
+                found[source.file] = lines
     return found
+
+
+def _section_of(root: Path, file: str) -> SectionLines | None:
+    """The lines of a section that is read as a file of its own."""
+    place = _place(root, file) if "/" in file else None
+    if not isinstance(place, tuple) or place[0].sections is None:
+        return None
+    archive, member = place
+    ranges = place[0].sections[member.name]
+    try:
+        return section_lines(archive.path, file.removesuffix(f"/{member.name}"), ranges)
+    except OSError as error:
+        raise _unopened(error) from error
 
 
 def blocks(

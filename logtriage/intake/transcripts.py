@@ -28,8 +28,8 @@ _ASIDE = regex(
     + r"(?:(?:python|py)[\d.]* (?:-c\b|-V\b|--version|-m (?:pip|venv|ensurepip)\b)"
     + r"|(?:pip3?|pipx|uv|conda|mamba|micromamba|poetry|apt|apt-get|yum|dnf|brew|apk|npm|git|gh|cd|pwd|kill"
     + r"|pkill|killall|which|whereis|type|echo|export|unset|alias|mkdir|rm|rmdir|cp|mv|ln|chmod|chown"
-    + r"|touch|wget|curl|scp|rsync|module|ml|whoami|exit|logout|clear|reset|vim?|nano|emacs|history|wc|diff|tar"
-    + r"|unzip|fg|bg|jobs|man|tmux|screen|huggingface-cli|hf|source|\.)(?:\s|$))"
+    + r"|touch|wget|curl|scp|rsync|module|ml|whoami|exit|logout|clear|reset|vim?|nano|emacs|history|wc|diff"
+    + r"|tar|unzip|fg|bg|jobs|man|tmux|screen|huggingface-cli|hf|source|\.)(?:\s|$))"
 )
 # What asks a machine, a file system, a scheduler or a cluster.
 _ASKS = regex(

@@ -9,7 +9,13 @@ from logtriage.report.document import CitedLine, Part, Verdict
 
 
 class StoredLines(Protocol):
-    """The lines of a file, by their numbers as they were read."""
+    """The lines of a file, by their numbers as they were read.
+
+    They stand in another `file` than the one by whose name they were read, if it is not None.
+    """
+
+    @property
+    def file(self) -> str | None: ...
 
     def place(self, line: int) -> tuple[int, int] | None:
         """The number and the offset of the same line in the file."""
@@ -38,6 +44,8 @@ def _stored(part: Any, files: Mapping[str, StoredLines]) -> Any:
     line = getattr(part, "line", None)
     if told is not None and line is not None and (place := told.place(line)) is not None:
         changed["line"] = place[0]
+        if told.file is not None:
+            changed["file"] = told.file
         if hasattr(part, "offset"):
             changed["offset"] = place[1]
         if isinstance(part, CitedLine):

@@ -1,0 +1,93 @@
+"""What `tail *.log` printed into one file is read as the files that it was, and cited as it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logtriage.intake.folder import discover
+from logtriage.intake.sections import begins_with_section, section_lines, sections
+from logtriage.pipeline import triage
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "torchrun-short-shard" / "logs"
+KEY = "KeyError: 'tokens'"
+
+
+def tailed(folder: Path, lines: int = 200) -> str:
+    """As `tail -n LINES` prints the files of a folder."""
+    parts = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        text = path.read_text().splitlines(keepends=True)[-lines:]
+        parts.append(f"==> {path.relative_to(folder)} <==\n" + "".join(text))
+    return "\n".join(parts)
+
+
+def test_the_verdict_is_that_of_the_files(tmp_path: Path) -> None:
+    whole = triage(FIXTURE, offline=True, workers=1).verdict
+    text = tailed(FIXTURE)
+    (tmp_path / "tail.txt").write_text(text)
+    found = triage(tmp_path, offline=True, workers=1).verdict
+    assert (found.failure_type, found.culprits.ranks) == (whole.failure_type, whole.culprits.ranks)
+    assert [each.text for each in found.evidence] == [each.text for each in whole.evidence]
+    lines = text.splitlines()
+    for each in found.evidence:
+        assert each.file == "tail.txt"
+        assert lines[each.line - 1].strip() == each.text.strip()
+        assert text.encode()[each.offset :].startswith(lines[each.line - 1].encode())
+
+
+def test_a_file_that_goes_on_under_a_further_heading_is_one_file(tmp_path: Path) -> None:
+    """As `tail -f` prints."""
+    text = (
+        "==> rank_0.log <==\n2026-05-06 10:00:00 step 1 loss 2.0\n\n==> rank_1.log <==\n"
+        "2026-05-06 10:00:01 step 1 loss 2.0\n\n==> rank_0.log <==\n2026-05-06 10:00:10 step 2 loss 1.9\n\n"
+        '==> rank_1.log <==\nTraceback (most recent call last):\n  File "/srv/t.py", line 3, in <module>\n'
+        f"    run()\n{KEY}\n"
+    )
+    (tmp_path / "follow.txt").write_text(text)
+    assert [source.rank for source in discover(tmp_path).sources] == [0, 1]
+    found = triage(tmp_path, offline=True, workers=1).verdict
+    assert (found.failure_type, found.culprits.ranks) == ("code.key", (1,))
+    assert text.splitlines()[found.evidence[0].line - 1] == KEY
+
+
+def test_names_lead_nowhere(tmp_path: Path) -> None:
+    names = ["/var/log/a.log", "../../etc/passwd", "./.hidden/b.log", "..", "c\x1b[31m.log", ""]
+    (tmp_path / "t.txt").write_text(
+        "".join(f"==> {name} <==\nstep 1 loss {at}\n\n" for at, name in enumerate(names))
+    )
+    files = [source.file for source in discover(tmp_path).sources]
+    assert all(file.startswith("t.txt") and ".." not in file.split("/") for file in files)
+    assert "t.txt/var/log/a.log" in files and "t.txt/etc/passwd" in files and "t.txt/hidden/b.log" in files
+    assert triage(tmp_path, offline=True, workers=1).verdict.failure_type.startswith("none")
+
+
+def test_a_log_that_holds_a_heading_somewhere_is_a_log(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("2026-05-06 10:00:00 step 1 loss 2.0\n==> b.log <==\n" * 5)
+    assert [source.file for source in discover(tmp_path).sources] == ["a.log"]
+    assert not begins_with_section(b"step 1\n==> b.log <==\n")
+
+
+bodies = st.lists(st.text("ab=<> \n", max_size=40), min_size=1, max_size=5)
+
+
+@given(bodies, st.integers(1, 3))
+def test_each_line_of_a_section_is_one_of_the_file(
+    tmp_path_factory: object, texts: list[str], names: int
+) -> None:
+    data = "\n".join(f"==> f{at % names} <==\n{text}" for at, text in enumerate(texts)).encode()
+    path = Path(tmp_path_factory.getbasetemp()) / "sections.txt"  # type: ignore[attr-defined]
+    path.write_bytes(data)
+    lines = data.split(b"\n")
+    seen: list[int] = []
+    for ranges in sections(data).values():
+        told = section_lines(path, "sections.txt", ranges)
+        stream = b"".join(data[start:end] for start, end in ranges)
+        for number, line in enumerate(stream.split(b"\n")[: len(told.numbers)], 1):
+            place = told.place(number)
+            assert place is not None
+            assert data[place[1] :].startswith(line) and lines[place[0] - 1].startswith(line)
+            seen.append(place[0])
+    assert len(seen) == len(set(seen))
