@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,18 +16,24 @@ FIXTURE = Path(__file__).parent.parent / "fixtures" / "torchrun-short-shard" / "
 KEY = "KeyError: 'tokens'"
 
 
-def tailed(folder: Path, lines: int = 200) -> str:
-    """As `tail -n LINES` prints the files of a folder."""
+HEADINGS = [
+    "==> {} <==", "::::::::::::::\n{}\n::::::::::::::", "----- {} -----", "=== {} ===", "##### {}", "## `{}`",
+    "$ cat {}", "lea@login1:~/run7$ tail -n 200 {}",
+]  # fmt: skip
+
+
+def shown(folder: Path, heading: str) -> str:
+    """The files of a folder one after the other, each below its heading."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        text = path.read_text().splitlines(keepends=True)[-lines:]
-        parts.append(f"==> {path.relative_to(folder)} <==\n" + "".join(text))
+        parts.append(heading.format(path.relative_to(folder)) + "\n" + path.read_text())
     return "\n".join(parts)
 
 
-def test_the_verdict_is_that_of_the_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_the_verdict_is_that_of_the_files(tmp_path: Path, heading: str) -> None:
     whole = triage(FIXTURE, offline=True, workers=1).verdict
-    text = tailed(FIXTURE)
+    text = shown(FIXTURE, heading)
     (tmp_path / "tail.txt").write_text(text)
     found = triage(tmp_path, offline=True, workers=1).verdict
     assert (found.failure_type, found.culprits.ranks) == (whole.failure_type, whole.culprits.ranks)
@@ -60,7 +67,7 @@ def test_names_lead_nowhere(tmp_path: Path) -> None:
     )
     files = [source.file for source in discover(tmp_path).sources]
     assert all(file.startswith("t.txt") and ".." not in file.split("/") for file in files)
-    assert "t.txt/var/log/a.log" in files and "t.txt/etc/passwd" in files and "t.txt/hidden/b.log" in files
+    assert "t.txt/var/log/a.log" in files and "t.txt/etc/passwd.log" in files and "t.txt/hidden/b.log" in files
     assert triage(tmp_path, offline=True, workers=1).verdict.failure_type.startswith("none")
 
 
@@ -68,6 +75,15 @@ def test_a_log_that_holds_a_heading_somewhere_is_a_log(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("2026-05-06 10:00:00 step 1 loss 2.0\n==> b.log <==\n" * 5)
     assert [source.file for source in discover(tmp_path).sources] == ["a.log"]
     assert not begins_with_section(b"step 1\n==> b.log <==\n")
+
+
+@pytest.mark.parametrize("head", ["=== rank 0 ===", "----- step 1 -----", "$ cat notes", "# run"])
+def test_banners_of_a_program_begin_no_sections(tmp_path: Path, head: str) -> None:
+    text = (
+        f"{head}\n2026-05-06 10:00:00 step 1 loss 2.0\n=== rank 1 ===\n2026-05-06 10:00:09 step 2 loss 2.0\n"
+    )
+    (tmp_path / "a.log").write_text(text)
+    assert [source.file for source in discover(tmp_path).sources] == ["a.log"]
 
 
 bodies = st.lists(st.text("ab=<> \n", max_size=40), min_size=1, max_size=5)

@@ -124,6 +124,8 @@ def _open(path: str, changed: int, size: int, process: int) -> Archive | None:
         kind = archive_kind(head)
         if kind is None and size <= LARGEST_SECTIONS and begins_with_section(head):
             found = sections(head + file.read())
+            if not found:
+                return None
             members = {
                 name: Member(name, sum(end - start for start, end in ranges), -1)
                 for name, ranges in found.items()
