@@ -7,12 +7,13 @@ together, behind the end of a run and later than all that was written before, it
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from logtriage.intake.reading import Reading
 from logtriage.mining.kinds import key_of
 from logtriage.mining.summary import Summary
-from logtriage.model import Line
+from logtriage.model import Line, SourceRole
+from logtriage.regex import regex
 
 HEAD_LINES = 30
 MOST_RUNS = 64  # a kind that comes more often is none of a start
@@ -23,14 +24,37 @@ SHIFTED = 20  # lines by which they may come apart, where several processes writ
 END_LINES = 60  # before a start, within which the run before it has ended
 
 
-def last_opening(reading: Reading, summary: Summary, ends: Iterable[int]) -> int | None:
+def last_opening(
+    reading: Reading, summary: Summary, ends: Iterable[int], steps: Container[int]
+) -> int | None:
     """The number of the line with which the last of several runs begins; None where there is but one.
 
     `ends` are the lines that tell of an end or of what may have ended a run: one of them stands before each
-    start. Needs times: of parts that were put together from files of one run none begins behind all others.
+    start; `steps` those that tell how far it is. Needs times: of parts that were put together from files of
+    one run none begins behind all others. What several writers or machines begin alike begins no run.
     """
-    starts = _again(reading.lines[:HEAD_LINES], summary)
-    if starts is None or not any(starts - END_LINES <= number < starts for number in ends):
+    if reading.source.role not in (SourceRole.MERGED, SourceRole.WORKER):
+        return None
+    ends = set(ends)
+    head = list(
+        itertools.takewhile(
+            lambda line: not (line.number in steps or line.number in ends or line.message.startswith(_FAILS)),
+            reading.lines[:HEAD_LINES],
+        )
+    )
+    found = _again(head, summary)
+    if found is None:
+        return None
+    starts, pairs = found
+    if not any(starts - END_LINES <= number < starts for number in ends):
+        return None
+    by_number = {line.number: line for line in (*head, *reading.lines)}
+    alike = [
+        _named(by_number[first]) == _named(by_number[last])
+        for first, last in pairs
+        if first in by_number and last in by_number
+    ]
+    if len(alike) < len(pairs) or not all(alike):
         return None
     times = [(line.number < starts, line.time) for line in reading.lines if line.time is not None]
     ended = max((time for is_before, time in times if is_before), default=None)
@@ -38,9 +62,22 @@ def last_opening(reading: Reading, summary: Summary, ends: Iterable[int]) -> int
     return starts if ended is not None and began is not None and began >= ended else None
 
 
-def _again(head: Sequence[Line], summary: Summary) -> int | None:
-    """Where the kinds of a file's head come for the last time, if most of them do so together."""
-    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip())
+_FAILS = "Traceback (most recent call last)"
+# Words that a short number ends or joins: of machines, ranks, files and steps.
+_WORD = regex(r"[A-Za-z][A-Za-z_.-]*\d{1,3}(?![\d:])[\w-]*")
+
+
+def _named(line: Line) -> tuple[int | None, str | None, list[str]]:
+    """Who wrote a line, and what it names by a number."""
+    return line.rank, line.host, _WORD.findall(line.message[:200])
+
+
+def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int, int]]] | None:
+    """Where the kinds of a file's head come for the last time, if most of them do so together.
+
+    With the numbers of the lines there and in the head.
+    """
+    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head)
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
     at = next((at for at, kind in enumerate(known[:ANCHORED]) if 1 < kind.count <= MOST_RUNS), None)
     if at is None:
@@ -50,8 +87,10 @@ def _again(head: Sequence[Line], summary: Summary) -> int | None:
     shift = anchor.last[0] - anchor.first[0]
     apart = min(SHIFTED, shift // 2)
     together = [
-        kind.last[0]
+        (kind.first[0], kind.last[0])
         for kind in of_start
         if kind.count > 1 and abs(kind.last[0] - kind.first[0] - shift) <= apart
     ]
-    return min(together) if len(together) >= LEAST_SHARE * len(of_start) else None
+    if len(together) < LEAST_SHARE * len(of_start):
+        return None
+    return min(last for _, last in together), together

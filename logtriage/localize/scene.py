@@ -141,7 +141,8 @@ def read_scene(
             for rule, number in told
             if rule.role is Role.CAUSE or rule.marks in (Mark.COMPLETED, Mark.EXIT)
         )
-        starts = last_opening(found.reading, summaries[at], ends)
+        steps = {number for rule, number in told if rule.marks is Mark.STEP}
+        starts = last_opening(found.reading, summaries[at], ends, steps)
         if starts is None:
             return found
         lines = tuple(line for line in found.reading.lines if line.number >= starts)
