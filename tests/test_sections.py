@@ -67,7 +67,7 @@ def test_names_lead_nowhere(tmp_path: Path) -> None:
     )
     files = [source.file for source in discover(tmp_path).sources]
     assert all(file.startswith("t.txt") and ".." not in file.split("/") for file in files)
-    assert "t.txt/var/log/a.log" in files and "t.txt/etc/passwd.log" in files and "t.txt/hidden/b.log" in files
+    assert {"t.txt/var/log/a.log", "t.txt/etc/passwd.log", "t.txt/hidden/b.log"} < set(files)
     assert triage(tmp_path, offline=True, workers=1).verdict.failure_type.startswith("none")
 
 
