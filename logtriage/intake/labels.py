@@ -77,6 +77,10 @@ _PLACE = regex(r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})\] (?=\[(?i:rank)[ 
 _HOST_AND_RANK = regex(
     r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100})(?: ?[:|,/@] ?| )[Rr](?:ank)?[ _=:-]?(\d{1,6})\]:? ?"
 )
+# `[cn-3:2/8] 2026-03-02 `, ESPnet's: host, rank and number of ranks, always before a time.
+_HOST_RANK_OF = regex(
+    r"\[((?=[\w.-]{0,100}\d)[A-Za-z][\w.-]{1,100}):(\d{1,6})/(\d{1,6})\] (?=\d{4}-\d\d-\d\d[ T]\d\d:)"
+)
 _RANK_LABEL = regex(r"(?i)(?:rank|r|gpu|proc|process)[-_]?\d+$")
 # What a process numbers itself with, behind the launcher's label that names the process.
 _OWN_LABEL = regex(r"\[([A-Za-z]{1,10})[-_ :=]?(\d{1,6})\] ?")
@@ -208,6 +212,10 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         if (match := _HOST_AND_RANK.match(text, position)) and not counts_other(match[1]):
             head.host, head.rank = match[1], int(match[2])
             return match.end()
+        if (match := _HOST_RANK_OF.match(text, position)) and int(match[2]) < int(match[3]):
+            if not counts_other(match[1]):
+                head.host, head.rank = match[1], int(match[2])
+                return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])
             head.styles += ("tee",)

@@ -42,7 +42,7 @@ _NO_HOST = regex(
     r"|salloc|sbatch|step|epoch|iter|iteration|loss|line|file|time|total|train|eval|step-?\d+|epoch-?\d+|wandb"
     r"|.*\.(?:py|cpp|cc|cu|h|c|sh|go|rs))$"
 )
-_RAY_WORKER = regex(r"\(ip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
+_RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,10})\) world_rank=(\d{1,6})")
 _OWN_WORLD_RANK = regex(r"(?:\w{1,40}[ :]{1,2})?world_rank=(\d{1,6})\b")  # behind the label of a Ray worker
 _COMM = regex(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
 

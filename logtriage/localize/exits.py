@@ -105,7 +105,8 @@ def gather_exits(scene: Scene) -> list[Exit]:
         for sign in scene.causes
         if sign.rule.failure_type in ("process.killed", "process.native_crash")
         and (sign.hit.capture("exitcode") or sign.hit.capture("signal"))
-        and sign.raised is None
+        # What `spawn` raises of a child that a signal ended tells which one it was.
+        and (sign.raised is None or sign.hit.capture("local_rank"))
     ]
     for sign in (*scene.marked(Mark.EXIT), *told):
         code = _signed(sign.hit.capture("exitcode"))

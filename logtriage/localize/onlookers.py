@@ -91,6 +91,8 @@ _CHANGED = regex(
     r"|^\s*Modify: (?P<told>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
     # `stat -c '%n %y'`, and `stat -c %y` of a file that it does not name
     r"|^\s*(?:(?P<named>\S{1,300}) )?(?P<stated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4}\s*$"
+    # `stat -c '%y %n'`
+    r"|^\s*(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4} (?P<behind>\S{1,300})\s*$"
 )
 _STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
 _NOW = regex(
@@ -128,10 +130,10 @@ def _change(lines: Sequence[Line], log: str) -> tuple[Line, datetime] | None:
         if (about := _STAT_FILE.search(text)) is not None:
             named = about["file"]
         elif (told := _CHANGED.search(text)) is not None:
-            name = told["file"] or told["named"] or named
+            name = told["file"] or told["named"] or told["behind"] or named
             is_nameless = told["stated"] and not name and len(lines) <= GLANCE_LINES
             if name.rsplit("/", 1)[-1] == log or is_nameless:
-                for at in clocks(told["listed"] or told["told"] or told["stated"]):
+                for at in clocks(told["listed"] or told["told"] or told["stated"] or told["at"]):
                     return line, at
     return None
 
