@@ -36,6 +36,7 @@ class OverlayKind(StrEnum):
     INDENTED = "indented"  # blanks before each line, as in a block of code
     NUMBERED = "numbered"  # numbers of lines, as `cat -n`, `grep -n` and editors print them
     INTERLEAVED = "interleaved"  # the same, each on a line of its own
+    NOTEBOOK = "notebook"  # what the cells of a notebook printed, in its file
     BROKEN = "broken"  # long lines are broken at the width of a terminal
 
 

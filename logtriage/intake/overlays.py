@@ -12,6 +12,7 @@ from logtriage.intake.broken_lines import learn_broken, may_be_broken, without_b
 from logtriage.intake.compression import StreamFault
 from logtriage.intake.line_marks import learn_marks, may_have_marks, without_marks
 from logtriage.intake.markup import learn_markup, without_markup
+from logtriage.intake.notebooks import learn_notebook, without_notebook
 from logtriage.model import Overlay, OverlayKind
 
 MOST_BYTES = 16 << 20  # of a file that is held whole meanwhile; people hand on less
@@ -20,7 +21,12 @@ _MOST_LAYERS = 5  # a mail that quotes a mail that quotes a numbered page
 # The lines, and of each the index of that line of the file in which it begins.
 Lines = tuple[list[str], list[int]]
 
-_LEARN: tuple[Callable[[Sequence[str]], Overlay | None], ...] = (learn_markup, learn_marks, learn_broken)
+_LEARN: tuple[Callable[[Sequence[str]], Overlay | None], ...] = (
+    learn_notebook,
+    learn_markup,
+    learn_marks,
+    learn_broken,
+)
 
 
 def learn_overlays(head: bytes, *, is_cut: bool) -> tuple[Overlay, ...]:
@@ -92,6 +98,8 @@ def _texts(data: bytes, *, is_cut: bool = False) -> list[str]:
 
 def _lifted(overlay: Overlay, lines: Lines) -> Lines:
     texts, origins = lines
+    if overlay.kind is OverlayKind.NOTEBOOK:
+        return without_notebook(texts, origins)
     if overlay.kind is OverlayKind.MARKUP:
         return without_markup(texts, origins)
     if overlay.kind is OverlayKind.BROKEN:

@@ -7,6 +7,7 @@ together, behind the end of a run and later than all that was written before, it
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from logtriage.intake.reading import Reading
@@ -77,7 +78,7 @@ def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int,
 
     With the numbers of the lines there and in the head.
     """
-    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head)
+    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip())
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
     at = next((at for at, kind in enumerate(known[:ANCHORED]) if 1 < kind.count <= MOST_RUNS), None)
     if at is None:
