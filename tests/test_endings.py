@@ -649,6 +649,7 @@ def queried(header: str, row: str) -> str:
     )  # fmt: skip
 
 
+TIME_AND_NAME = "2026-01-31 09:10:07.250000000 +0100 nohup.out\n"
 LISTED = "-rw-rw-r-- 1 me lab 1048576 2026-01-31 09:10:07.250000000 +0100 "
 STAT = (
     "  File: runs/nohup.out\n  Size: 1048576   Blocks: 2048   IO Block: 4096   regular file\n"
@@ -676,6 +677,8 @@ STAT = (
         ("$ date; ls -l\nSat Jan 31 20:30:00 CET 2026\n" + LISTED + "nohup.out\n", "hang.silent"),
         ("$ date\nSat Jan 31 08:30:00 PM CET 2026\n" + LISTED + "nohup.out\n", "hang.silent"),
         (STAT + "$ date -Is\n2026-01-31T20:30:00+01:00\n", "hang.silent"),
+        ("$ date; stat -c '%y %n' nohup.out\nSat Jan 31 20:30:00 CET 2026\n" + TIME_AND_NAME, "hang.silent"),
+        ("Sat Jan 31 20:30:00 CET 2026\n" + TIME_AND_NAME.replace("nohup", "old"), "none.running"),
         # A minute later; another file; a listing that tells nothing of now.
         ("$ date\nSat Jan 31 09:11:00 CET 2026\n" + LISTED + "nohup.out\n", "none.running"),
         ("$ date\nSat Jan 31 20:30:00 CET 2026\n" + LISTED + "old.out\n", "none.running"),

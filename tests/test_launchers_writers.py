@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, behind, judged, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, steps, traceback
+
+from logtriage.intake.labels import Columns, Head, read_labels
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -176,6 +178,34 @@ SPAWNED = "-- Process 5 terminated with the following error:\n" + TYPE_ERROR
 def test_spawn_counts_its_own_nodes_processes(tmp_path: Path, before: str, after: str, rank: int) -> None:
     body = judged(tmp_path, {"job.log": before + steps(20) + SPAWNED + after}).verdict
     assert (body.failure_type, body.culprits.ranks) == ("code.type", (rank,))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_spawn_tells_whom_a_signal_ended(tmp_path: Path, number: int) -> None:
+    text = "".join(f"[ox7:{n}/3] {clock(n)} (main:12) INFO: built the model\n" for n in range(3))
+    text += "".join(f"[ox7:0/3] {clock(10 * n)} (main:40) INFO: step {n} loss 2.1\n" for n in range(1, 30))
+    error = (
+        f"torch.multiprocessing.spawn.ProcessExitedException: process {number} terminated with signal SIGKILL"
+    )
+    text += traceback(error, "join", "/lib/torch/multiprocessing/spawn.py")
+    body = judged(tmp_path, {"job.log": text}).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("process.killed", (number,))
+
+
+@pytest.mark.parametrize(
+    ("label", "read"),
+    [
+        ("[ox7:2/4]", ("ox7", 2)),
+        ("[ox-7.lab:0/1]", ("ox-7.lab", 0)),
+        ("[ox7:4/4]", (None, None)),
+        ("[epoch3:1/4]", (None, None)),
+        ("[train:1/4]", (None, None)),
+    ],
+)
+def test_a_label_of_host_rank_and_size(label: str, read: tuple[str | None, int | None]) -> None:
+    head = Head()
+    read_labels(f"{label} 2026-01-31 08:00:00,000 (main:1) INFO: x", 0, Columns(), head)
+    assert (head.host, head.rank) == read
 
 
 def test_composes_labels_are_the_machines_that_launchers_name(tmp_path: Path) -> None:

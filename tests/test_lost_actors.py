@@ -222,3 +222,15 @@ def test_what_ray_guesses_is_not_told_as_seen_and_a_worker_of_the_first_group_is
     assert (found.failure_type, found.culprits.ranks) == ("process.killed", ranks)
     assert found.culprits.hosts == ("10.8.0.6",)
     assert "SIGKILL" not in found.title
+
+
+def test_ray_introduces_its_workers_with_their_nodes_ids(tmp_path: Path) -> None:
+    text = "(TorchTrainer pid=9) Started distributed worker processes:\n"
+    text += "".join(
+        f"(TorchTrainer pid=9) - (node_id=77ab, ip=10.8.0.4, pid={70 + n}) world_rank={n}, local_rank={n}, "
+        "node_rank=0\n"
+        for n in range(4)
+    )
+    text += "".join(behind("(RayTrainWorker pid=70) ", line) for line in steps(30).splitlines())
+    text += behind("(RayTrainWorker pid=72) ", "Fatal Python error: Aborted\n")
+    assert culprits(tmp_path, {"driver.log": text}) == ("process.native_crash", (2,), ("10.8.0.4",))

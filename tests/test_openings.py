@@ -73,3 +73,14 @@ def test_blank_lines_above_and_below_begin_no_run(tmp_path: Path) -> None:
     text = (tmp_path / "train.log").read_text()
     (tmp_path / "train.log").write_text(f"\n{text}\nThat was all.\n")
     assert verdict(tmp_path).verdict.failure_type == "code.key"
+
+
+def test_a_complaint_that_the_file_begins_with_begins_no_run(tmp_path: Path) -> None:
+    lines = [f"2026-01-31 08:00:0{n} WARNING the clock of the fan controller is off" for n in (1, 2, 3, 9)]
+    lines[3:3] = [
+        "Traceback (most recent call last):",
+        '  File "/app/a.py", line 3, in main',
+        "KeyError: 'x'",
+    ]
+    (tmp_path / "train.err").write_text("\n".join(lines) + "\nbye\n")
+    assert not any("earlier run" in note for note in verdict(tmp_path).mining.left_out)

@@ -219,6 +219,9 @@ SMI = "    Clocks Event Reasons\n        HW Thermal Slowdown               : {}\
         "$ ssh tw{}-gpu nvidia-smi -q",
         "[root@tw{}-gpu ~]# nvidia-smi -q",
         "----------------\ntw{}-gpu\n----------------",
+        "=== nvidia-smi -q after the run, tw{}-gpu",
+        "#### nvidia-smi on tw{}-gpu ####",
+        "--- output of nvidia-smi (tw{}-gpu) ---",
     ],
 )
 def test_what_stands_below_a_hosts_heading_is_that_hosts(tmp_path: Path, heading: str) -> None:

@@ -218,6 +218,17 @@ def test_the_oom_killer_explains_a_killed_rank(tmp_path: Path) -> None:
     assert first(verdict)[0] == "node-a/dmesg.log"
 
 
+@pytest.mark.parametrize(("pid", "ranks"), [(640, (2,)), (641, ())])
+def test_whose_loader_the_oom_killer_chose(tmp_path: Path, pid: int, ranks: tuple[int, ...]) -> None:
+    died = traceback(f"RuntimeError: DataLoader worker (pid {pid}) is killed by signal: Killed. ")
+    kernel = (
+        "[Sat Jan 31 08:01:39 2026] Out of memory: Killed process 640 (python) total-vm:9kB, anon-rss:8kB\n"
+    )
+    text = steps(40) + "-- Process 2 terminated with the following error:\n" + died
+    verdict = judged(tmp_path, {"job.log": text, "dmesg.log": kernel}).verdict
+    assert (verdict.failure_type, verdict.culprits.ranks) == ("host.out_of_memory", ranks)
+
+
 def test_a_killed_rank_with_nothing_else_is_just_that(tmp_path: Path) -> None:
     verdict = judged(
         tmp_path,

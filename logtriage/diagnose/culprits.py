@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came
-from logtriage.diagnose.neighbours import beside, raised_below
+from logtriage.diagnose.neighbours import bereft, beside, raised_below
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
@@ -302,6 +302,8 @@ def _ranks_under(
     for told in (root.causes, candidates):  # what the kernel says of others can be how they were taken down
         if by_pid := _ranks_of_pids(told, topology, hosts):
             return by_pid
+    if root.failure_type == "host.out_of_memory" and (parents := bereft(root, candidates)):
+        return parents
     if by_gpu := _ranks_of_gpus(root.causes, topology):
         return by_gpu
     peers_speak = root.failure_type == "network.infiniband" and hosts

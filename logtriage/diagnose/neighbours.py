@@ -8,6 +8,7 @@ from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.exits import Exit
 from logtriage.localize.topology import Topology
+from logtriage.model import SourceRole
 from logtriage.rulebank.rule import Role, Strength
 
 # What a rank meets because of the machine that it runs on: its peers there meet it, too.
@@ -62,3 +63,19 @@ def raised_below(root: Group, candidates: Sequence[Candidate]) -> set[int]:
         and each.line.number > first.get(each.line.file, each.line.number)
     }
     return raised if len(raised) == 1 else set()
+
+
+def bereft(root: Group, candidates: Sequence[Candidate]) -> set[int]:
+    """Ranks that report the death of a child of theirs which the kernel chose: `DataLoader worker (pid …)`.
+
+    By the process id alone: inside a container the numbers differ, and tell nothing then.
+    """
+    chosen = {pid for each in root.causes if (pid := each.capture("pid")) is not None}
+    return {
+        each.rank
+        for each in candidates
+        if each.rank is not None
+        and each.failure_type == "data.loader_worker"
+        and each.capture("pid") in chosen
+        and each.source_role is not SourceRole.KERNEL
+    }

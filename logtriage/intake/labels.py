@@ -212,10 +212,10 @@ def _bracket(text: str, position: int, columns: Columns, head: Head) -> int:
         if (match := _HOST_AND_RANK.match(text, position)) and not counts_other(match[1]):
             head.host, head.rank = match[1], int(match[2])
             return match.end()
-        if (match := _HOST_RANK_OF.match(text, position)) and int(match[2]) < int(match[3]):
-            if not counts_other(match[1]):
-                head.host, head.rank = match[1], int(match[2])
-                return match.end()
+        match = _HOST_RANK_OF.match(text, position)
+        if match and int(match[2]) < int(match[3]) and not counts_other(match[1]):
+            head.host, head.rank = match[1], int(match[2])
+            return match.end()
         if match := _TEE.match(text, position):
             head.local = int(match[1])
             head.styles += ("tee",)

@@ -23,6 +23,10 @@ _HEADING = regex(
     rf"|^\[\d{{1,5}}\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] ({HOST_WORD})(?: |$)"
     # A row of what a scheduler says of one task, as `nomad alloc status` does.
     rf"|^(?:Node|Host) ?[Nn]ame {{0,20}}[=:] {{1,20}}({HOST_WORD})$"
+    # What was asked before whom: `== nvidia-smi after the crash, cn-3`, `### dmesg -T on cn-3 ###`.
+    r"|^(?:[=#*]{2,80}|-{3,80}|>{2,80}) *(?:output of )?(?:sudo )?(?:nvidia-smi|rocm-smi|amd-smi|npu-smi"
+    r"|dmesg|journalctl|dcgmi|ibstat|ibstatus|lspci|ipmitool)(?: [^,(@\n]{0,60}?)??"
+    rf"(?:, (?:on )?| on | from | at | ?@ ?| \()({HOST_WORD})\)?(?: *[=#*<:-]{{1,80}})?$"
 )
 # Behind a prompt, tools that tell of the machine on which they run; a launcher's lines can come from others.
 _LOOKS_AT_ITSELF = regex(

@@ -78,9 +78,12 @@ def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int,
 
     With the numbers of the lines there and in the head.
     """
-    kinds = ((line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip())
+    kinds = [(line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip()]
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
-    at = next((at for at, kind in enumerate(known[:ANCHORED]) if 1 < kind.count <= MOST_RUNS), None)
+    # What a start says several times it says as often again; a complaint is only repeated.
+    said = Counter(kind.first[0] for _, kind in kinds if kind is not None)
+    starts = (max(2, 2 * said[kind.first[0]]) <= kind.count <= MOST_RUNS for kind in known[:ANCHORED])
+    at = next((at for at, is_start in enumerate(starts) if is_start), None)
     if at is None:
         return None
     anchor = known[at]
