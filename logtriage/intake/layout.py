@@ -21,7 +21,7 @@ from logtriage.intake.levels import level_named
 from logtriage.intake.place_labels import place_labels
 from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
-from logtriage.intake.times import DAY, Stamp
+from logtriage.intake.times import DAY, Stamp, inner_time
 from logtriage.model import Source, SourceRole
 from logtriage.regex import regex
 
@@ -144,8 +144,25 @@ def learn_layout(
         year=year if not years else years.most_common(1)[0][0],
         day=day,
         boot=boot_anchor(texts, year=year) if _is_kernel(source, heads) else None,
-        local_zone=_local_zone(stamps),
+        local_zone=_local_zone(_with_said_times(texts, heads)),
     )
+
+
+# What `date` says in a wrapper's sentence: `# Started at Sat Jan 31 08:00:00 EST 2026`.
+_SAID_BY_DATE = regex(r"\d\d:\d\d:\d\d [A-Z]{3} \d{4}\b")
+
+
+def _with_said_times(texts: Sequence[str], heads: Sequence[Head]) -> list[Stamp]:
+    """The times of lines, and of those without one what their words say with a zone."""
+    stamps = []
+    for text, head in zip(texts, heads, strict=True):
+        stamp = head.stamp
+        if stamp is None and _SAID_BY_DATE.search(text[:400]) is not None:
+            said = inner_time(text[:400])
+            stamp = said if said is not None and said.has_zone else None
+        if stamp is not None:
+            stamps.append(stamp)
+    return stamps
 
 
 SAME_CLOCK_SECONDS = 120.0  # neighbours of one clock are not further apart, as a rule; zones are

@@ -223,9 +223,7 @@ class LineReader:
         """The stamp on the UTC axis; also remembers it for the lines that follow."""
         if stamp is None:
             return None
-        seconds = stamp.seconds
-        if stamp.east and stamp.east == self._layout.local_zone:
-            seconds += stamp.east  # as the lines around it, which name no zone
+        seconds = self._seconds(stamp)
         if stamp.kind == "monotonic":
             if self._layout.boot is None:
                 return None
@@ -243,6 +241,10 @@ class LineReader:
             self._last_of[rank] = seconds
         return seconds
 
+    def _seconds(self, stamp: Stamp) -> float:
+        is_local = stamp.east and stamp.east == self._layout.local_zone
+        return stamp.seconds + (stamp.east if is_local else 0.0)  # as the lines around it, which name no zone
+
     def _with_date(self, clock: float) -> float:
         """A time of day with the date of the time before it; the clock may have passed midnight."""
         last = self._last
@@ -257,14 +259,11 @@ class LineReader:
         """The time of a line without a prefix of time: a date inside it, else that of the line before."""
         last = self._last
         stamp = inner_time(clean[:400], year=self._year) if ":" in clean else None
-        if (
-            stamp is not None
-            and (stamp.has_year or self._year)
-            and (last is None or abs(stamp.seconds - last) < 1.5 * DAY)
-        ):
+        seconds = self._seconds(stamp) if stamp is not None and (stamp.has_year or self._year) else None
+        if stamp is not None and seconds is not None and (last is None or abs(seconds - last) < 1.5 * DAY):
             if not self._layout.is_timed or self._leads(clean, stamp):
-                self._last = stamp.seconds
-            return stamp.seconds
+                self._last = seconds
+            return seconds
         own = self._last_of.get(rank) if rank is not None and _BODY.match(message) else None
         if own is not None and (last is None or last - own <= STALE_SECONDS):
             return own  # it goes on with what that rank wrote there
