@@ -24,6 +24,7 @@ PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing i
 ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
 # How often a process that works itself takes what came: looking costs as much as a small task.
 LOOKING_SECONDS = 0.01
+_ENDING = {signal.SIGINT, signal.SIGTERM}
 _UNSENT = 16  # results that a copy has ready before it waits for the one that takes them
 
 
@@ -81,7 +82,7 @@ def as_done(
             copy = context.Process(
                 target=_in_copy, args=(work, number, taken, sender, os.getpid()), daemon=True
             )
-            with contextlib.suppress(OSError):  # no more processes, or no memory for them
+            with contextlib.suppress(OSError), _undisturbed():  # no more processes, or no memory for them
                 copy.start()
                 begun.append((copy, receiver))
                 open_.append(receiver)
@@ -108,6 +109,19 @@ def as_done(
             receiver.close()
             copy.terminate()
             copy.join()
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that end the program wait: what their handlers raise while a process forks would be lost."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _received(open_: list[Connection], seconds: float) -> Iterator[tuple[int, Any]]:
@@ -167,6 +181,8 @@ def bound_to(parent: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):  # they waited for this
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
