@@ -52,6 +52,7 @@ _THREADS = 4
 # The product's own documents, which people leave beside the logs: `--json` and `--html`.
 _OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" content="logtriage">')
 _BATCH = 16
+MOST_HANDED_ON = 100  # files, whose lines may be quoted or numbered; more come from where they were written
 # Whose lines may stand newest first: what jobs and kernels write; None are jobs' own, until names tell more.
 _TURNED_ROLES = (None, *JOB_ROLES, SourceRole.KERNEL)
 
@@ -91,6 +92,7 @@ class _Findings:
     unreadable: list[Unreadable]
     others: int = 0
     dumps: list[_Found] = field(default_factory=list)  # artefacts that are no text
+    are_few: bool = True  # as when a person hands them on
 
     def add(self, more: _Findings) -> None:
         self.texts += more.texts
@@ -194,7 +196,7 @@ def _complaint(asked: Sequence[str], found: _Findings) -> str:
 
 
 def _examined(batch: Sequence[str], files: Mapping[str, Path]) -> _Findings:
-    found = _Findings([], [])
+    found = _Findings([], [], are_few=len(files) <= MOST_HANDED_ON)
     for file in batch:
         _examine(file, files[file], found)
     return found
@@ -294,7 +296,8 @@ def _judge(
     elif (artefact := artefact_kind(head, tail)) is not None and not is_text(head):
         found.dumps.append(_Found(file, size, SourceRole.ENVIRONMENT, artefact))
     elif is_text(head):
-        overlays = learn_overlays(head, is_cut=partial) if size <= MOST_OVERLAID else ()
+        may_be_laid = found.are_few and size <= MOST_OVERLAID
+        overlays = learn_overlays(head, is_cut=partial) if may_be_laid else ()
         found.texts.append(_text(file, size, head, tail, partial, artefact, overlays))
     elif _named_as_log(file):
         found.unreadable.append(Unreadable(file, "not text"))
