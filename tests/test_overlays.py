@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logtriage.intake import folder
+from logtriage.intake import folder as discovery
 from logtriage.intake.folder import discover
 from logtriage.intake.overlays import learn_overlays, lifted
 from logtriage.intake.streams import stream
@@ -313,5 +313,5 @@ def test_in_a_folder_of_very_many_files_no_lines_are_taken_for_quoted(
         lines = (f"> 2026-03-04 10:00:{at:02d} step {at} loss 2.5\n" for at in range(40))
         (tmp_path / f"rank{rank}.log").write_text("".join(lines))
     assert all(source.overlays for source in discover(tmp_path).sources)
-    monkeypatch.setattr(folder, "MOST_HANDED_ON", 3)
+    monkeypatch.setattr(discovery, "MOST_HANDED_ON", 3)
     assert not any(source.overlays for source in discover(tmp_path).sources)
