@@ -23,9 +23,9 @@ START = "fork" if sys.platform == "linux" else "spawn"  # elsewhere libraries of
 PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing is left to take
 ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
 # How often a process that works itself takes what came: looking costs as much as a small task.
-LOOKING_SECONDS = 0.01
+LOOKING_SECONDS = 0.004
 _ENDING = {signal.SIGINT, signal.SIGTERM}
-_UNSENT = 16  # results that a copy has ready before it waits for the one that takes them
+_UNSENT = 4  # results that a copy has ready before it waits for the one that takes them: they may be large
 
 
 def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list[Done]:
