@@ -21,7 +21,7 @@ from logtriage.diagnose.recalled import Recalled, recalled, with_memory
 from logtriage.intake.earlier_runs import EarlierRun, earlier_runs, of_the_last
 from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
-from logtriage.intake.streams import remade_files
+from logtriage.intake.stored_lines import remade_files
 from logtriage.localize.closer import with_companions, with_onset
 from logtriage.localize.findings import INHERITED, STORES, Findings, find
 from logtriage.localize.habits import Kinds

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from logtriage.apps.cli import app
 from logtriage.intake.folder import discover
 from logtriage.intake.newest_first import oldest_first, oldest_first_order, stands_newest_first
-from logtriage.intake.streams import stored_lines, stream
+from logtriage.intake.stored_lines import stored_lines
+from logtriage.intake.streams import stream
 from logtriage.pipeline import triage
 
 STEPS = [
@@ -187,6 +188,7 @@ def test_a_stream_and_the_places_in_its_file_agree(tmp_path: Path) -> None:
     assert read[0] == b"time,line" and read[1].endswith(b"step 0/5000 loss 2.90")
     stored = (tmp_path / "x.log").read_bytes()
     kept = stored_lines(tmp_path, source)
+    assert kept is not None
     for at, line in enumerate(read[:-1], 1):
         number, offset = kept.place(at) or (0, 0)
         assert stored.split(b"\n")[number - 1] == line

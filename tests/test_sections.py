@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logtriage.apps.cli import main
 from logtriage.intake.folder import discover
-from logtriage.intake.sections import begins_with_section, section_lines, sections
+from logtriage.intake.sections import begins_with_section, lines_of_ranges, sections
 from logtriage.pipeline import triage
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "torchrun-short-shard" / "logs"
@@ -86,24 +88,36 @@ def test_banners_of_a_program_begin_no_sections(tmp_path: Path, head: str) -> No
     assert [source.file for source in discover(tmp_path).sources] == ["a.log"]
 
 
+def test_what_is_confirmed_of_it_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(tmp_path / "data"))
+    text = shown(FIXTURE, "==> {} <==")
+    (tmp_path / "tail.txt").write_text(text)
+    assert main(["triage", "--offline", "--json", "-", str(tmp_path / "tail.txt")]) == 0
+    kept = json.loads(capsys.readouterr().out)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.startswith("reader: "))
+    assert (
+        main(["correct", kept["id"], "--type", "storage.filesystem", "--evidence", f"tail.txt:{line}"]) == 0
+    )
+    assert f"tail.txt:{line}" in capsys.readouterr().out
+    assert main(["correct", kept["id"], "--type", "storage.filesystem", "--evidence", "tail.txt:1"]) == 2
+    assert "tail.txt:1 is no line of a log" in capsys.readouterr().err
+    assert main(["triage", "--offline", "--json", "-", str(tmp_path / "tail.txt")]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["failure_type"] == "storage.filesystem"
+
+
 bodies = st.lists(st.text("ab=<> \n", max_size=40), min_size=1, max_size=5)
 
 
 @given(bodies, st.integers(1, 3))
-def test_each_line_of_a_section_is_one_of_the_file(
-    tmp_path_factory: object, texts: list[str], names: int
-) -> None:
+def test_each_line_of_a_section_is_one_of_the_file(texts: list[str], names: int) -> None:
     data = "\n".join(f"==> f{at % names} <==\n{text}" for at, text in enumerate(texts)).encode()
-    path = Path(tmp_path_factory.getbasetemp()) / "sections.txt"  # type: ignore[attr-defined]
-    path.write_bytes(data)
     lines = data.split(b"\n")
     seen: list[int] = []
     for ranges in sections(data).values():
-        told = section_lines(path, "sections.txt", ranges)
-        stream = b"".join(data[start:end] for start, end in ranges)
-        for number, line in enumerate(stream.split(b"\n")[: len(told.numbers)], 1):
-            place = told.place(number)
-            assert place is not None
-            assert data[place[1] :].startswith(line) and lines[place[0] - 1].startswith(line)
-            seen.append(place[0])
+        places = lines_of_ranges(data, ranges)
+        stream = [line for start, end in ranges for line in data[start:end].splitlines()]
+        assert [lines[place] for place in places] == stream
+        seen += places
     assert len(seen) == len(set(seen))

@@ -11,9 +11,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from logtriage.intake.text import decoded
 
@@ -64,37 +61,12 @@ def _name(heading: bytes) -> str:
     return name if "." in name else f"{name.replace(' ', '_')}.log"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionLines:
-    """The lines of a section, by their numbers in it, as the `file` holds them."""
-
-    file: str
-    data: bytes
-    offsets: Sequence[int]  # of its lines
-    numbers: Sequence[int]
-
-    def place(self, line: int) -> tuple[int, int] | None:
-        """The number, from 1, and the offset of the same line in the file."""
-        return (self.numbers[line - 1], self.offsets[line - 1]) if 0 < line <= len(self.numbers) else None
-
-    def text(self, line: int) -> str:
-        """The line as the file holds it."""
-        start = self.offsets[line - 1]
-        end = self.data.find(b"\n", start)
-        return decoded(self.data[start : end if end >= 0 else len(self.data)])
-
-
-def section_lines(path: Path, file: str, ranges: Ranges) -> SectionLines:
-    """The lines of a section of the file at `path`, which is called `file`. Raises OSError."""
-    data = path.read_bytes()
-    offsets: list[int] = []
-    numbers: list[int] = []
+def lines_of_ranges(data: bytes, ranges: Ranges) -> list[int]:
+    """Which lines of a file, from 0, those of a section are."""
+    found: list[int] = []
     for start, stop in ranges:
-        number = data.count(b"\n", 0, start) + 1
-        at = start
-        while at < stop:
-            offsets.append(at)
-            numbers.append(number)
-            at = data.find(b"\n", at, stop) + 1 or stop
-            number += 1
-    return SectionLines(file, data, offsets, numbers)
+        first = data.count(b"\n", 0, start)
+        count = data.count(b"\n", start, stop)
+        is_open = stop > start and data[stop - 1 : stop] != b"\n"
+        found += range(first, first + count + is_open)
+    return found

@@ -6,10 +6,8 @@ into UTF-8 first: its line numbers are those of the file, its offsets those of t
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from logtriage.intake.ahead import ahead
@@ -23,17 +21,15 @@ from logtriage.intake.compression import (
     wide_encoding,
 )
 from logtriage.intake.cuts import Block, Told, cut, plain_blocks
-from logtriage.intake.newest_first import oldest_first, oldest_first_order
-from logtriage.intake.overlays import lifted, without_overlays
-from logtriage.intake.sections import SectionLines, section_lines
-from logtriage.intake.text import decoded
+from logtriage.intake.newest_first import oldest_first
+from logtriage.intake.overlays import without_overlays
+from logtriage.intake.sections import Ranges
 from logtriage.model import Source
 
 __all__ = [
     "Block",
     "Clippings",
     "Piece",
-    "StoredLines",
     "StreamFault",
     "Told",
     "blocks",
@@ -41,9 +37,7 @@ __all__ = [
     "is_seekable",
     "pieces",
     "read_ranges",
-    "remade_files",
     "stored_chunks",
-    "stored_lines",
     "stream",
 ]
 
@@ -99,84 +93,16 @@ def stream(root: Path, source: Source, told: Told | None = None) -> Iterator[byt
     return oldest_first(chunks) if source.is_newest_first else chunks
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLines:
-    """The lines of a file whose stream is remade, by their numbers in the stream."""
+def section_of(root: Path, file: str) -> tuple[Path, str, Ranges] | None:
+    """Of a section that is read as a file: where the file lies that holds it, what that is called, its bytes.
 
-    data: bytes
-    offsets: Sequence[int]  # of the lines of the file
-    order: Sequence[int]  # of each line of the stream the line of the file, from 0
-    file: str | None = None
-
-    def place(self, line: int) -> tuple[int, int] | None:
-        """The number, from 1, and the offset of the same line as the file holds it."""
-        if not 0 < line <= len(self.order):
-            return None
-        stored = self.order[line - 1]
-        return stored + 1, self.offsets[stored]
-
-    def text(self, line: int) -> str:
-        """The line as the file holds it; of one that was broken, where it begins."""
-        start = self.offsets[self.order[line - 1]]
-        end = self.data.find(b"\n", start)
-        return decoded(self.data[start : end if end >= 0 else len(self.data)])
-
-    def line(self, stored: int) -> int:
-        """The number in the stream of a line of the file, or of what it is a part of."""
-        found = [at for at, each in enumerate(self.order, 1) if each < stored]
-        return max(found, key=lambda at: self.order[at - 1], default=stored)
-
-
-def stored_lines(root: Path, source: Source) -> StoredLines:
-    """The lines of a file whose stream is remade; of a broken one what can be read.
-
-    Raises StreamFault if nothing can be read.
+    Raises StreamFault if there is no such file.
     """
-    data = bytearray()
-    try:
-        for chunk in stream(root, source.as_stored):
-            data += chunk
-    except StreamFault:
-        if not data:
-            raise
-    held = bytes(data)
-    offsets = [0, *itertools.accumulate(len(line) + 1 for line in held.split(b"\n"))]
-    plain, order = lifted(held, source.overlays) if source.overlays else (held, range(len(offsets)))
-    if source.is_newest_first:
-        order = [order[place] for place in oldest_first_order(plain)]
-    return StoredLines(held, offsets, order)
-
-
-def remade_files(root: Path, sources: Sequence[Source]) -> dict[str, StoredLines | SectionLines]:
-    """`stored_lines` by file, of those sources whose streams are remade, or that are sections of a file."""
-    found: dict[str, StoredLines | SectionLines] = {}
-    for source in sources:
-        with contextlib.suppress(StreamFault):
-            section = _section_of(root, source.file)
-            remade = stored_lines(root, source) if source.is_remade else None
-            if section is not None and remade is not None:
-                section = replace(
-                    section,
-                    offsets=[section.offsets[at] for at in remade.order],
-                    numbers=[section.numbers[at] for at in remade.order],
-                )
-            lines = section if section is not None else remade
-            if lines is not None:
-                found[source.file] = lines
-    return found
-
-
-def _section_of(root: Path, file: str) -> SectionLines | None:
-    """The lines of a section that is read as a file of its own."""
     place = _place(root, file) if "/" in file else None
     if not isinstance(place, tuple) or place[0].sections is None:
         return None
-    archive, member = place
-    ranges = place[0].sections[member.name]
-    try:
-        return section_lines(archive.path, file.removesuffix(f"/{member.name}"), ranges)
-    except OSError as error:
-        raise _unopened(error) from error
+    ranges = place[0].sections[place[1].name]
+    return place[0].path, file.removesuffix(f"/{place[1].name}"), ranges
 
 
 def blocks(

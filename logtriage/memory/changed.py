@@ -10,6 +10,7 @@ from logtriage.intake.lines import plain
 from logtriage.intake.streams import StreamFault, pieces
 from logtriage.memory.evidence import EvidenceFault
 from logtriage.memory.verdicts import KeptVerdict
+from logtriage.model import Source, SourceRole
 from logtriage.report.document import CitedLine
 
 COMPARED = 200  # characters of a cited line
@@ -64,6 +65,8 @@ def _time(path: Path) -> float:
 
 def _reads_alike(cited: CitedLine, inventory: Inventory) -> bool:
     source = next((each for each in inventory.sources if each.file == cited.file), None)
+    if source is None and any(each.file.startswith(f"{cited.file}/") for each in inventory.sources):
+        source = Source(cited.file, 0, SourceRole.MERGED)  # it is made of sections, each a source
     if source is None:
         return False
     try:

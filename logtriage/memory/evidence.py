@@ -12,7 +12,8 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.lines import plain, segments
 from logtriage.intake.reading import Extent, Reading, read_closely
 from logtriage.intake.records import records
-from logtriage.intake.streams import StreamFault, pieces, stored_lines
+from logtriage.intake.stored_lines import StoredLines, stored_lines
+from logtriage.intake.streams import StreamFault, pieces
 from logtriage.memory.beside import states_beside
 from logtriage.memory.ledger import Cited
 from logtriage.memory.sightings import level_of
@@ -66,9 +67,8 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
     if not colon or not number.isdigit() or not int(number):
         raise EvidenceFault(f"{place!r} is not FILE:LINE")
     inventory = discover(list(paths))
-    source = _source(inventory, name)
     line = int(number)
-    stored = stored_lines(inventory.root, source) if source.is_remade else None
+    source, stored = _section(inventory, name, line) or _stored_source(inventory, name)
     read_as = stored.line(line) if stored is not None else line
     extent, offset = _extent(inventory.root, source, read_as)
     if offset is None:
@@ -77,7 +77,7 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
     (reading,) = read_closely(inventory.root, [source], [extent])
     if stored is not None:
         lines = tuple(
-            replace(each, number=at[0])
+            replace(each, number=at[0], file=stored.file or each.file)
             for each in reading.lines
             if (at := stored.place(each.number)) is not None
         )
@@ -92,6 +92,27 @@ def witness_at(paths: Sequence[str], place: str, matcher: Matcher) -> Witness:
                 is_raised = bool(record.raised) or below is not spoken
                 return _witness(below, reading, is_raised=is_raised, is_clear=True, moved_from=moved)
     raise EvidenceFault(f"{source.file}:{line} could not be read")
+
+
+def _section(inventory: Inventory, name: str, line: int) -> tuple[Source, StoredLines] | None:
+    """The section that holds a line of a file made of them. Raises EvidenceFault where none of them does."""
+    is_whole = False
+    for source in inventory.sources:
+        stored = stored_lines(inventory.root, source)
+        if stored is None or stored.file is None:
+            continue
+        if f"/{stored.file}".endswith(f"/{name.lstrip('./')}"):
+            is_whole = True
+            if line - 1 in stored.order:
+                return source, stored
+    if is_whole:
+        raise EvidenceFault(f"{name}:{line} is no line of a log that stands in {name}")
+    return None
+
+
+def _stored_source(inventory: Inventory, name: str) -> tuple[Source, StoredLines | None]:
+    source = _source(inventory, name)
+    return source, stored_lines(inventory.root, source)
 
 
 def _source(inventory: Inventory, name: str) -> Source:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from logtriage.intake.folder import Inventory
 from logtriage.intake.layout import Layout
 from logtriage.intake.lines import LineReader, plain, segments
-from logtriage.intake.streams import StreamFault, pieces, stored_lines
+from logtriage.intake.stored_lines import stored_lines
+from logtriage.intake.streams import StreamFault, pieces
 from logtriage.model import Level, Source, SourceRole
 from logtriage.rulebank.matcher import Hit, Matcher
 
@@ -44,12 +45,13 @@ def sightings(matcher: Matcher, inventory: Inventory) -> Iterator[Sighting]:
     """All hits in the logs of a job, line by line, in order of files."""
     for source in inventory.sources:
         try:
-            stored = stored_lines(inventory.root, source) if source.is_remade else None
+            stored = stored_lines(inventory.root, source)
+            file = (stored.file if stored is not None else None) or source.file
             for piece in pieces(inventory.root, source):
                 for number, raw in enumerate(piece.data.split(b"\n"), piece.first_line):
                     if stored is not None:
                         number = (stored.place(number) or (number, 0))[0]
                     for hit in line_hits(matcher, raw, source.role):
-                        yield Sighting(source.file, number, plain(raw), hit.captures)
+                        yield Sighting(file, number, plain(raw), hit.captures)
         except StreamFault:
             continue
