@@ -8,9 +8,11 @@ stand below a prompt (`$ cat rank_3.log`), where there are two at least.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 from logtriage.intake.text import decoded
 
@@ -61,12 +63,10 @@ def _name(heading: bytes) -> str:
     return name if "." in name else f"{name.replace(' ', '_')}.log"
 
 
-def lines_of_ranges(data: bytes, ranges: Ranges) -> list[int]:
-    """Which lines of a file, from 0, those of a section are."""
-    found: list[int] = []
-    for start, stop in ranges:
-        first = data.count(b"\n", 0, start)
-        count = data.count(b"\n", start, stop)
-        is_open = stop > start and data[stop - 1 : stop] != b"\n"
-        found += range(first, first + count + is_open)
-    return found
+def lines_of_ranges(offsets: Sequence[int], ranges: Ranges) -> list[int]:
+    """Which lines of a file, from 0, those of a section are; `offsets` are those of all lines."""
+    return [
+        line
+        for start, stop in ranges
+        for line in range(bisect.bisect_left(offsets, start), bisect.bisect_left(offsets, stop))
+    ]

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from logtriage.intake.newest_first import oldest_first_order
@@ -58,12 +59,19 @@ def stored_lines(root: Path, source: Source) -> StoredLines | None:
         return made
     path, file, ranges = section
     try:
-        data = path.read_bytes()
+        status = path.stat()
+        data, offsets = _whole(path, status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise StreamFault(f"cannot be read: {error.strerror or error}") from error
-    lines = lines_of_ranges(data, ranges)
+    lines = lines_of_ranges(offsets, ranges)
     order = lines if made is None else [lines[at] for at in made.order if at < len(lines)]
-    return StoredLines(data, _offsets(data), order, file)
+    return StoredLines(data, offsets, order, file)
+
+
+@lru_cache(maxsize=1)  # asked for each of its sections
+def _whole(path: Path, changed: int, size: int) -> tuple[bytes, list[int]]:
+    data = path.read_bytes()
+    return data, _offsets(data)
 
 
 def remade_files(root: Path, sources: Sequence[Source]) -> dict[str, StoredLines]:
