@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scenes import bank_read_once, behind, clock, judged, reading, steps, traceback
 
 from logtriage.localize.headings import Headings, headings
-from logtriage.localize.rosters import Roster, expanded, in_blocks
+from logtriage.localize.rosters import Roster, expanded, in_blocks, is_host
 
 IMPORT = "ModuleNotFoundError: No module named 'einops'"
 FULL = "OSError: [Errno 28] No space left on device: '/scratch/a'"
@@ -359,3 +359,8 @@ def test_a_table_of_tasks_and_ec2s_names_of_machines(tmp_path: Path) -> None:
     files = {"job.log": begun + steps(9), "syslog-ip-10-4-0-12": quiet + xid}
     culprits = judged(tmp_path / "ray", files).verdict.culprits
     assert (culprits.ranks, culprits.hosts) == ((3,), ("ip-10-4-0-12",))
+
+
+@pytest.mark.parametrize("word", ["fp16", "bf16", "tf32", "FP8", "int8", "uint8", "float32", "nf4"])
+def test_a_number_format_names_no_machine(word: str) -> None:
+    assert not is_host(word)

@@ -344,6 +344,7 @@ def _introduced(message: str) -> Iterator[tuple[int, str]]:
 
 _NO_HOST = regex(
     r"(?i)^(?:rank|r|worker|w|gpu|npu|cuda|xpu|device|dev|core|actor|replica|group|epoch|iteration|default"
+    r"|fp|bf|tf|nf|u?int|float"
     r"|localhost|fairseq|espnet|detectron|python|torch|llama|qwen|gpt|dinov|speechbrain|mmengine)"
     r"[-_.:]?\d*$|^container_[\d_]+$|\.(?:py|cpp|cc|cu|h|sh|json|yaml|txt|log|out|err|pt|bin)$"
 )
