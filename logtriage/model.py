@@ -80,6 +80,7 @@ class Source:
     part: int = 0
     is_newest_first: bool = False  # its newest lines stand on top, but its stream begins with the oldest
     overlays: tuple[Overlay, ...] = ()  # what its stream is without, the outermost first
+    is_section: bool = False  # of a file that holds several, read as one of its own
 
     @property
     def is_remade(self) -> bool:

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Generator, Iterable
 
 HELD_CHUNKS = 8  # that are ready before the thread waits: of a compressed stream, 16 MiB
-
 PATIENCE_SECONDS = 1.0  # with a thread that makes nothing more, once nobody wants it
 
 
@@ -47,9 +46,7 @@ def ahead(chunks: Iterable[bytes]) -> Generator[bytes]:
                 yield chunk
     finally:
         is_closed = True
-        with contextlib.suppress(
-            queue.Empty
-        ):  # it waits for a disk that does not answer, and is left to that
+        with contextlib.suppress(queue.Empty):  # a disk does not answer: the thread is left to that
             while not is_made:  # it may wait for room
                 is_made = not isinstance(ready.get(timeout=PATIENCE_SECONDS), bytes)
             thread.join()

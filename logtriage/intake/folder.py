@@ -84,6 +84,7 @@ class _Found:
     is_newest_first: bool | None = False  # None where it alone does not tell
     overlays: tuple[Overlay, ...] = ()
     is_document: bool = False  # none of the job's logs, if there are any
+    is_section: bool = False
 
 
 @dataclass(slots=True)
@@ -168,6 +169,7 @@ def _source(text: _Found, known: Identity) -> Source:
         part=known.part,
         is_newest_first=text.is_newest_first is True,
         overlays=text.overlays,
+        is_section=text.is_section,
     )
 
 
@@ -233,6 +235,7 @@ def _examine(file: str, path: Path, found: _Findings) -> None:
 
 
 def _expand(archive: Archive, file: str, found: _Findings, *, nested: bool) -> None:
+    before = len(found.texts)
     for name, reason in archive.unreadable:
         found.unreadable.append(Unreadable(f"{file}/{name}" if name else file, reason))
     for member in archive.members.values():
@@ -253,6 +256,8 @@ def _expand(archive: Archive, file: str, found: _Findings, *, nested: bool) -> N
             _unread(shown, str(error), found)
             continue
         _judge(shown, member.size, plain, b"", len(plain) != member.size, fault, found)
+    if archive.sections is not None:
+        found.texts[before:] = [replace(text, is_section=True) for text in found.texts[before:]]
 
 
 def _unread(file: str, reason: str, found: _Findings) -> None:
@@ -338,7 +343,8 @@ def _as_others(root: Path, text: _Found, likely: tuple[Overlay, ...]) -> _Found:
     overlays = overlays_as(likely, head, is_cut=partial)
     if not overlays or (text.overlays and overlays != likely):
         return text
-    return _text(text.file, text.size, head, b"", partial, text.artefact, overlays)
+    read = _text(text.file, text.size, head, b"", partial, text.artefact, overlays)
+    return replace(read, is_section=text.is_section)
 
 
 def _named_as_log(file: str) -> bool:

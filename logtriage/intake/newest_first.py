@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from logtriage.intake.compression import StreamFault
+from logtriage.intake.held_whole import changed_whole
 from logtriage.intake.labels import Columns
 from logtriage.intake.prefixes import read_head
 from logtriage.intake.text import decoded, without_escapes
@@ -84,23 +84,12 @@ def oldest_first(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Raises the StreamFault of the stream behind what was readable.
     """
-    held = bytearray()
-    fault: StreamFault | None = None
-    rest = iter(chunks)
-    try:
-        for chunk in rest:
-            held += chunk
-            if len(held) > MOST_BYTES:
-                yield bytes(held)
-                yield from rest
-                return
-    except StreamFault as error:
-        fault = error
-    data = bytes(held)
-    lines = _lines(data)
-    yield b"\n".join(lines[place] for place in oldest_first_order(data)) + b"\n" * data.endswith(b"\n")
-    if fault is not None:
-        raise fault
+
+    def turned(data: bytes) -> bytes:
+        lines = _lines(data)
+        return b"\n".join(lines[place] for place in oldest_first_order(data)) + b"\n" * data.endswith(b"\n")
+
+    return changed_whole(chunks, turned, MOST_BYTES)
 
 
 def oldest_first_order(data: bytes) -> list[int]:

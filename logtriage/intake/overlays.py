@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from logtriage.intake.broken_lines import learn_broken, may_be_broken, without_breaks
-from logtriage.intake.compression import StreamFault
+from logtriage.intake.held_whole import changed_whole
 from logtriage.intake.line_marks import learn_marks, may_have_marks, without_marks
 from logtriage.intake.markup import learn_markup, without_markup
 from logtriage.intake.notebooks import learn_notebook, without_notebook
@@ -74,21 +74,7 @@ def without_overlays(chunks: Iterable[bytes], overlays: Sequence[Overlay]) -> It
 
     Raises the StreamFault of the stream behind what was readable.
     """
-    held = bytearray()
-    fault: StreamFault | None = None
-    rest = iter(chunks)
-    try:
-        for chunk in rest:
-            held += chunk
-            if len(held) > MOST_BYTES:
-                yield bytes(held)
-                yield from rest
-                return
-    except StreamFault as error:
-        fault = error
-    yield lifted(bytes(held), overlays)[0]
-    if fault is not None:
-        raise fault
+    return changed_whole(chunks, lambda data: lifted(data, overlays)[0], MOST_BYTES)
 
 
 def _texts(data: bytes, *, is_cut: bool = False) -> list[str]:

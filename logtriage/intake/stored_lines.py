@@ -53,7 +53,7 @@ def stored_lines(root: Path, source: Source) -> StoredLines | None:
 
     Raises StreamFault if nothing can be read.
     """
-    section = section_of(root, source.file)
+    section = section_of(root, source.file) if source.is_section else None
     made = _remade(root, source) if source.is_remade else None
     if section is None:
         return made

@@ -65,7 +65,9 @@ def _time(path: Path) -> float:
 
 def _reads_alike(cited: CitedLine, inventory: Inventory) -> bool:
     source = next((each for each in inventory.sources if each.file == cited.file), None)
-    if source is None and any(each.file.startswith(f"{cited.file}/") for each in inventory.sources):
+    if source is None and any(
+        each.is_section and each.file.startswith(f"{cited.file}/") for each in inventory.sources
+    ):
         source = Source(cited.file, 0, SourceRole.MERGED)  # it is made of sections, each a source
     if source is None:
         return False

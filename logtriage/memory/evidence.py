@@ -98,10 +98,8 @@ def _section(inventory: Inventory, name: str, line: int) -> tuple[Source, Stored
     """The section that holds a line of a file made of them. Raises EvidenceFault where none of them does."""
     is_whole = False
     for source in inventory.sources:
-        stored = stored_lines(inventory.root, source)
-        if stored is None or stored.file is None:
-            continue
-        if f"/{stored.file}".endswith(f"/{name.lstrip('./')}"):
+        stored = stored_lines(inventory.root, source) if source.is_section else None
+        if stored is not None and f"/{stored.file}".endswith(f"/{name.lstrip('./')}"):
             is_whole = True
             if line - 1 in stored.order:
                 return source, stored

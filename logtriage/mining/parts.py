@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from logtriage.intake.streams import Block, Clippings, StreamFault, Told, blocks, blocks_between, is_seekable
@@ -30,6 +31,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _REUSED_BYTES = 64 << 20
 
 
+@cache
 def reuse_memory() -> None:
     """Let this process keep the memory of blocks for the next ones; elsewhere than with glibc, nothing."""
     import ctypes
