@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage.mining import kinds
-from logtriage.mining.kinds import Lines, lines_of
+from logtriage.mining.kinds import Lines, Sliced, lines_of
 from logtriage.mining.tally import tally
 from logtriage.rulebank.blur import blur
 
@@ -42,10 +42,12 @@ DATA = st.one_of(
 )
 
 
-@given(DATA)
+@given(DATA, st.integers(0, 3), st.integers(0, 1000))
 @settings(max_examples=300, deadline=None)
-def test_both_ways_find_the_same(data: bytes) -> None:
-    assert told(lines_of(data, in_bulk=True)) == told(lines_of(data))
+def test_both_ways_find_the_same(data: bytes, shift: int, slice: int) -> None:
+    # A piece of a file of whose slices there are some before it.
+    sliced = Sliced(slice * 7, shift + max(0, len(data).bit_length() - 4))
+    assert told(lines_of(data, sliced, in_bulk=True)) == told(lines_of(data, sliced))
 
 
 @given(

@@ -7,12 +7,15 @@ import functools
 import re
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logtriage.intake.streams import Piece
+from logtriage.mining import kinds, slices
 from logtriage.mining.kinds import KEY_BYTES
 from logtriage.mining.scanner import Scanner
+from logtriage.mining.slices import MOST_SLICES, coarser, counts_of, of_counts
 from logtriage.mining.summary import KEPT_FIRST, KEPT_LAST, Ends, Summary
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank
@@ -34,11 +37,11 @@ RULES = (
 MATCHER = Matcher(Bank(RULES, {}, ""))
 
 
-def scanned(*cut: bytes, where: SourceRole = SourceRole.MERGED) -> Summary:
-    scanner = Scanner(MATCHER)
+def scanned(*cut: bytes, where: SourceRole = SourceRole.MERGED, in_bulk: bool = False) -> Summary:
+    scanner = Scanner(MATCHER, in_bulk=in_bulk)
     whole = Summary()
     for data in cut:
-        whole.append(scanner.scan_piece(data, where))
+        whole.append(scanner.scan_piece(data, where, offset=whole.bytes))
     return scanner.finished(whole, where)
 
 
@@ -87,6 +90,18 @@ def reference_hits(data: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]],
     return told
 
 
+def reference_slices(data: bytes) -> dict[bytes, list[int]]:
+    size = 1
+    while len(data) > MOST_SLICES * size:
+        size *= 2
+    told: dict[bytes, list[int]] = {}
+    for _, offset, line in lines_of(data):
+        counts = told.setdefault(key_of(line), [])
+        counts += [0] * (offset // size + 1 - len(counts))
+        counts[offset // size] += 1
+    return told
+
+
 def keys_of(summary: Summary) -> dict[bytes, Told]:
     return {key: (each.count, each.first, each.last, each.sample) for key, each in summary.keys.items()}
 
@@ -127,6 +142,36 @@ def test_any_cutting_finds_what_a_plain_reader_finds(data: bytes, places: list[i
     assert places_of == reference_hits(data)
     assert all(each.count == len(each.kept()) for each in summary.hits.values())
     assert (summary.bytes, summary.lines, summary.left_out) == (len(data), data.count(b"\n"), 0)
+
+
+@pytest.mark.parametrize("in_bulk", [False, True])
+@given(data=FILES, places=st.lists(st.integers(0, 100), max_size=6))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cutting_counts_by_the_same_slices(
+    monkeypatch: pytest.MonkeyPatch, in_bulk: bool, data: bytes, places: list[int]
+) -> None:
+    monkeypatch.setattr(slices, "LEAST_SHIFT", 0)
+    monkeypatch.setattr(kinds, "TALLY_LEAST", 1)
+    summary = scanned(*cut_at(data, places), in_bulk=in_bulk)
+    assert {key: list(counts_of(each.slices)) for key, each in summary.keys.items()} == reference_slices(data)
+    assert all(sum(counts_of(each.slices)) == each.count for each in summary.keys.values())
+
+
+def test_of_more_kinds_than_are_told_apart_the_commonest_have_their_slices() -> None:
+    letters = "ghijklmnopqrstuvwxyz"
+    rare = ["".join(letters[number // 20**place % 20] for place in range(4)) for number in range(6_000)]
+    often = ["often said", *rare[:3_000], "often said", *rare[3_000:], "often said", "often said"]
+    data = ("\n".join(often) + "\n").encode()
+    for in_bulk in (False, True):
+        key = scanned(data, in_bulk=in_bulk).keys[b"otn si"]
+        assert [count for count in counts_of(key.slices) if count] == [2, 2]
+
+
+@given(st.lists(st.integers(0, 2**31), max_size=32), st.integers(0, 5))
+def test_slices_that_are_doubled_lose_no_line(counts: list[int], doublings: int) -> None:
+    told = counts_of(coarser(of_counts(counts), doublings))
+    for place, count in enumerate(told):
+        assert count == min(2**32 - 1, sum(counts[place << doublings : (place + 1) << doublings]))
 
 
 @given(FILES, FILES, FILES)

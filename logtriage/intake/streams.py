@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _NUMPY_PAYS = 256 << 10
+_LINE = 64 << 10  # bytes in which a line end is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,20 @@ def blocks_between(
     if rest is not None:
         stored = _chunks(place, max(0, rest - 1))
         yield from cut(_counted(_lines_between(stored, rest, stop), told), size)
+
+
+def first_line(root: Path, source: Source, start: int) -> int:
+    """The offset of the first line of a seekable source that begins at a byte from `start` on.
+
+    That of its end where none does. Raises StreamFault as `stream` does.
+    """
+    at = start - 1  # a line begins behind a line end
+    for chunk in _chunks(_place(root, source.file), at, _LINE) if start else ():
+        end = chunk.find(b"\n")
+        if end >= 0:
+            return at + end + 1
+        at += len(chunk)
+    return max(0, at)
 
 
 def _plain_blocks(

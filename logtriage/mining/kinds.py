@@ -7,12 +7,14 @@ of any length.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logtriage.mining.slices import LANE_BITS, WHOLE, packed
 from logtriage.rulebank.blur import blur
 
 _DIGITS = b"0123456789"
@@ -24,13 +26,36 @@ TALLY_LEAST = 1 << 10  # bytes; fewer are told apart by hand before arrays are m
 
 
 @dataclass(frozen=True, slots=True)
+class Sliced:
+    """Where in its file a piece begins, and how long the slices are in which its lines are counted."""
+
+    offset: int = 0
+    shift: int = WHOLE
+
+    def of(self, start: int) -> int:
+        """The slice in which a line lies that begins at this byte of the piece."""
+        return (self.offset + start) >> self.shift
+
+    def begin(self, slice: int) -> int:
+        """At which byte of the piece a slice begins; negative for the first one."""
+        return (slice << self.shift) - self.offset
+
+
+_ONE_SLICE = Sliced()
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
-    """The lines of one blur: the indices of the first and the last of them, and how many there are."""
+    """The lines of one blur: the indices of the first and the last of them, how many there are, and where.
+
+    `slices` are the counts by the slices of the file (see `slices`).
+    """
 
     blur: bytes
     first: int
     last: int
     count: int
+    slices: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +68,7 @@ class Lines:
     """
 
     data: bytes
+    sliced: Sliced
     starts: Any  # lists, or arrays for a large piece
     codes: Any
     kinds: Mapping[int, Kind]
@@ -137,51 +163,80 @@ def alike(codes: Any) -> list[Any]:
     return np.split(ordered, np.flatnonzero(np.diff(codes[ordered])) + 1)
 
 
-def lines_of(data: bytes, *, in_bulk: bool = False) -> Lines:
+def lines_of(data: bytes, sliced: Sliced = _ONE_SLICE, *, in_bulk: bool = False) -> Lines:
     """The lines of a piece that begins at a line's start; a last line without its end is one too.
 
     `in_bulk` is for much data: see `tally`. What is found is the same.
     """
     if not in_bulk or len(data) < TALLY_LEAST:
-        return _by_hand(data)
+        return _by_hand(data, sliced)
     from logtriage.mining.tally import tally
 
-    return _of_tally(data, *tally(data))
+    return _of_tally(data, sliced, *tally(data, sliced.offset, sliced.shift, MOST_KINDS))
 
 
-def _by_hand(data: bytes) -> Lines:
+def _by_hand(data: bytes, sliced: Sliced) -> Lines:
     blurs = blur(data).split(b"\n")
     if not blurs[-1]:
         blurs.pop()
     known: dict[bytes, int] = {}
     codes = list(map(known.setdefault, blurs, range(len(blurs))))
     starts = [0, *itertools.accumulate(len(each) + 1 for each in blurs)]
-    counts = Counter(codes)
+    slices: dict[int, int] = {}
+    counts: Counter[int] = Counter()
+    begin = 0
+    for number in range(sliced.of(0), sliced.of(max(0, len(data) - 1)) + 1):
+        end = bisect.bisect_left(starts, sliced.begin(number + 1), begin, len(codes))
+        counted = Counter(codes[begin:end])
+        for code, count in counted.items():
+            slices[code] = slices.get(code, 0) + (count << (LANE_BITS * number))
+        counts.update(counted)
+        begin = end
     last = dict(zip(codes, range(len(blurs)), strict=True))
     # Equal counts stand in the order in which they were first met.
     rare = [first for first, _ in counts.most_common()[MOST_KINDS:]] if len(known) > MOST_KINDS else []
     left_out = frozenset(rare)
     kinds = {
-        first: Kind(each, first, last[first], counts[first])
+        first: Kind(each, first, last[first], counts[first], slices[first])
         for each, first in known.items()
         if first not in left_out
     }
-    return Lines(data, starts, codes, kinds, rare)
+    return Lines(data, sliced, starts, codes, kinds, rare)
 
 
-def _of_tally(data: bytes, starts: Any, codes: Any, first: Any, last: Any, counts: Any) -> Lines:
+def _of_tally(
+    data: bytes,
+    sliced: Sliced,
+    starts: Any,
+    codes: Any,
+    first: Any,
+    last: Any,
+    counts: Any,
+    by_slice: Any,
+) -> Lines:
     import numpy as np
 
     chosen, rare = np.arange(len(first)), first[:0]
+    width = by_slice.shape[1]
     if len(first) > MOST_KINDS:
         by_count = np.lexsort((first, -counts))
         chosen, rare = np.sort(by_count[:MOST_KINDS]), first[by_count[MOST_KINDS:]]
+        # The table holds those that came first, which are not these.
+        rows = np.full(len(codes), -1)
+        rows[first[chosen]] = np.arange(len(chosen))
+        numbers = ((starts[:-1] + sliced.offset) >> sliced.shift) - sliced.of(0)
+        places = (rows[codes] * width + numbers)[rows[codes] >= 0]
+        by_slice = np.bincount(places, minlength=len(chosen) * width).astype(np.uint32)
     columns = first, starts[first], starts[first + 1] - 1, last, counts
     told = zip(*(column[chosen].tolist() for column in columns), strict=True)
+    lanes, size, before = by_slice.tobytes(), width * by_slice.itemsize, sliced.of(0)
     kinds = {
-        index: Kind(blur(data[begin:end]), index, stop, number) for index, begin, end, stop, number in told
+        index: Kind(
+            blur(data[begin:end]), index, stop, number, packed(lanes[row * size : (row + 1) * size], before)
+        )
+        for row, (index, begin, end, stop, number) in enumerate(told)
     }
-    return Lines(data, starts, codes, kinds, rare.tolist())
+    return Lines(data, sliced, starts, codes, kinds, rare.tolist())
 
 
 def shape_of(blur: bytes) -> bytes:
@@ -206,7 +261,8 @@ def keyed(lines: Lines) -> Iterator[tuple[bytes, Kind]]:
     indices = lines.of_codes(shapeless)
     for index, line in zip(indices, lines.texts(indices), strict=True):
         text = text_of(line)[:KEY_BYTES]
-        yield text, Kind(text, index, index, 1)
+        number = lines.sliced.of(int(lines.starts[index]))
+        yield text, Kind(text, index, index, 1, 1 << (LANE_BITS * number))
 
 
 def key_of(line: str) -> bytes:

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from logtriage.intake.streams import Block, Clippings, StreamFault, Told, blocks, blocks_between, is_seekable
+from logtriage.intake.streams import (
+    Block,
+    Clippings,
+    StreamFault,
+    Told,
+    blocks,
+    blocks_between,
+    first_line,
+    is_seekable,
+)
 from logtriage.mining.clippings import Clipper
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import Summary
@@ -116,9 +125,11 @@ def scan_part(
     try:
         if part.is_file and source.size >= CLIPPED_BYTES and not is_seekable(root, source):
             clipper = Clipper(files, scanner.sure)
+        begin = first_line(root, source, part.start)
         for data, elided in _blocks(root, source, part, told):
             # A file that is no log can still hold what a rule with `where` looks for, so roles pass through.
-            found = scanner.scan_piece(data, source.role, elided=elided, one_rank=one_rank)
+            offset = begin + summary.bytes
+            found = scanner.scan_piece(data, source.role, offset=offset, elided=elided, one_rank=one_rank)
             if clipper is not None:
                 clipper.add(data, elided, found)
             summary.append(found)

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from logtriage.intake.lines import plain, segments
 from logtriage.mining.calls import Calls
-from logtriage.mining.kinds import Lines, keyed, lines_of
+from logtriage.mining.kinds import Lines, Sliced, keyed, lines_of
 from logtriage.mining.places import places
+from logtriage.mining.slices import shift_of
 from logtriage.mining.storms import saying_alike
 from logtriage.mining.summary import (
     KEPT_FIRST,
@@ -56,17 +57,18 @@ class Scanner:
         self._calls = Calls(matcher, databases)
 
     def scan_piece(
-        self, data: bytes, where: SourceRole, *, elided: int = 0, one_rank: bool = False
+        self, data: bytes, where: SourceRole, *, offset: int = 0, elided: int = 0, one_rank: bool = False
     ) -> Summary:
-        """The summary of a piece that begins at a line's start.
+        """The summary of a piece that begins at a line's start, and at this byte of its file.
 
         `elided` bytes were left out of the middle of a piece that is one very long line. Where `one_rank`
         wrote the file, few lines of each kind tell how far it came.
         """
-        summary = Summary(bytes=len(data) + elided)
         if not data:
-            return summary
-        lines = lines_of(data, in_bulk=self._in_bulk)
+            return Summary()
+        size = len(data) + elided
+        summary = Summary(bytes=size, shift=shift_of(offset + size))
+        lines = lines_of(data, Sliced(offset, summary.shift), in_bulk=self._in_bulk)
         summary.lines = len(lines) - (not data.endswith(b"\n"))
 
         keys: dict[int, bytes] = {}
@@ -77,9 +79,10 @@ class Scanner:
                 known.count += kind.count
                 known.first = min(known.first, first)
                 known.last = max(known.last, last)
+                known.slices += kind.slices
             else:
                 sample = lines.line(kind.first)[:SAMPLE_BYTES]
-                summary.keep(key, KeyCount(kind.count, first, last, sample))
+                summary.keep(key, KeyCount(kind.count, first, last, sample, kind.slices))
             keys[int(lines.codes[kind.first])] = key
         summary.left_out += len(lines) - sum(kind.count for kind in lines.kinds.values())
         # Of the blurs of one key some may show progress: its ends are looked for among them all.

@@ -2,7 +2,7 @@
 
 Line numbers and offsets are relative to the summary's own start and shifted when two neighbours are
 joined, so that `append` is associative: it does not matter how a file was cut, or in which order its
-pieces were read.
+pieces were read. The slices are those of the file from the outset.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from logtriage.mining.slices import coarser
 from logtriage.rulebank.matcher import Hit
 from logtriage.rulebank.rule import Mark, Role
 
@@ -23,7 +24,7 @@ KEPT_LAST = 64
 STEPS_FIRST = 8  # of a shape that shows nothing but progress, the first lines of a file are matched …
 STEPS_LAST = 64  # … and the last, enough for one of each rank
 KEYS_BYTES = 24 << 20  # what the distinct shapes of one file may take; later new ones are counted as left out
-_EACH_KEY = 300  # what a shape takes beside its own bytes and its sample's
+_EACH_KEY = 400  # what a shape takes beside its own bytes and its sample's
 MOST_CAPTURES = 4_000  # different captures of one rule that are told apart in a file
 
 _Item = TypeVar("_Item")
@@ -51,12 +52,16 @@ class Ends(Generic[_Item]):
 
 @dataclass(slots=True)
 class KeyCount:
-    """How often a shape occurs, where first and last, and one raw line of it (the first)."""
+    """How often a shape occurs, where first and last, one raw line of it (the first), and its slices.
+
+    These are of the size that its summary says.
+    """
 
     count: int
     first: Place
     last: Place
     sample: bytes
+    slices: int
 
 
 HitKey = tuple[str, tuple[tuple[str, str], ...]]  # rule id and, of causes and symptoms, captures
@@ -69,6 +74,7 @@ class Summary:
 
     bytes: int = 0
     lines: int = 0
+    shift: int = 0  # the slices of the file, as far as it was read, are of 2 ** shift bytes
     keys: dict[Key, KeyCount] = field(default_factory=dict)
     hits: dict[HitKey, Ends[Place]] = field(default_factory=dict)
     steps: dict[Key, Ends[Seen]] = field(default_factory=dict)  # lines that may show progress, unmatched
@@ -83,13 +89,20 @@ class Summary:
         def shifted(place: Place) -> Place:
             return place[0] + self.lines, place[1] + self.bytes
 
+        if later.shift > self.shift:
+            for mine in self.keys.values():
+                mine.slices = coarser(mine.slices, later.shift - self.shift)
+            self.shift = later.shift
         for key, count in later.keys.items():
-            mine = self.keys.get(key)
-            if mine is not None:
-                mine.count += count.count
-                mine.last = shifted(count.last)
+            slices = coarser(count.slices, self.shift - later.shift)
+            known = self.keys.get(key)
+            if known is not None:
+                known.count += count.count
+                known.last = shifted(count.last)
+                known.slices += slices
             else:
-                self.keep(key, KeyCount(count.count, shifted(count.first), shifted(count.last), count.sample))
+                first, last = shifted(count.first), shifted(count.last)
+                self.keep(key, KeyCount(count.count, first, last, count.sample, slices))
         for hit_key, sightings in later.hits.items():
             places = [shifted(place) for place in sightings.kept()]
             self._sightings(hit_key).join(places, sightings.count, KEPT_FIRST, KEPT_LAST)

@@ -1,13 +1,16 @@
 ; The lines of a block told apart by their blurs; tally.py says what it is for and makes machine code of it.
 ; It returns the number of lines and leaves that of kinds in %told; -1 stands for what had too little room.
 ; %slots is a table of open addresses, %mask its size less one, -1 throughout; the other arrays are as `Tally`
-; has them.
+; has them. %by_slice is a table with a row of %slices counts for each of %rows kinds, and one for all others:
+; the lines of a kind that begin in each slice, of 2 to the %shift bytes, of the file, at whose byte %offset the
+; block begins.
 ;
 ; Of 32 bytes at a time all are looked at at once. Those of a line are hashed in two rows of pairs of words,
 ; each pair multiplied to 128 bits that are folded (the step of W. Yi's wyhash); the rows do not wait for each
 ; other.
 
 declare i32 @llvm.cttz.i32(i32, i1)
+declare i64 @llvm.umin.i64(i64, i64)
 
 define internal <32 x i8> @all(i8 %value) {
   %one = insertelement <32 x i8> undef, i8 %value, i32 0
@@ -17,8 +20,10 @@ define internal <32 x i8> @all(i8 %value) {
 
 define i64 @told_apart(ptr %data, i64 %size, i64 %seed, ptr %starts, ptr %codes, i64 %most_lines,
                        ptr %first, ptr %last, ptr %counts, ptr %hashes, i64 %most_kinds,
-                       ptr %slots, i64 %mask, ptr %told) {
+                       ptr %slots, i64 %mask, i64 %offset, i64 %shift, ptr %by_slice, i64 %rows, i64 %slices,
+                       ptr %told) {
 begin:
+  %slice.before = lshr i64 %offset, %shift
   %padded = alloca <32 x i8>, align 32
   store i64 0, ptr %starts
   %all.0 = call <32 x i8> @all(i8 48)             ; "0"
@@ -211,6 +216,17 @@ added:
 
 counted:
   %kinds = phi i64 [%known, %again], [%known.more, %added]
+  %whose = phi i64 [%kind, %again], [%known, %added]
+  %row = call i64 @llvm.umin.i64(i64 %whose, i64 %rows)
+  %row.begin = mul i64 %row, %slices
+  %start.in.file = add i64 %start, %offset
+  %slice.in.file = lshr i64 %start.in.file, %shift
+  %slice = sub i64 %slice.in.file, %slice.before
+  %cell = add i64 %row.begin, %slice
+  %cell.place = getelementptr i32, ptr %by_slice, i64 %cell
+  %in.slice = load i32, ptr %cell.place
+  %in.slice.more = add i32 %in.slice, 1
+  store i32 %in.slice.more, ptr %cell.place
   %lines = add i64 %line.number, 1
   %start.place = getelementptr i64, ptr %starts, i64 %lines
   store i64 %next, ptr %start.place

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from logtriage.mining.slices import WHOLE
+
 # Logs are hostile: who does not know where a hash begins cannot write two lines that share one.
 _SEED = secrets.randbits(64)
 
@@ -24,7 +26,8 @@ _NO_ROOM = -1
 _NUMBER, _ARRAY = ctypes.c_int64, ctypes.c_void_p
 _ARGUMENTS = (
     *(ctypes.c_char_p, _NUMBER, ctypes.c_uint64, _ARRAY, _ARRAY, _NUMBER),
-    *(_ARRAY, _ARRAY, _ARRAY, _ARRAY, _NUMBER, _ARRAY, _NUMBER, _ARRAY),
+    *(_ARRAY, _ARRAY, _ARRAY, _ARRAY, _NUMBER, _ARRAY, _NUMBER),
+    *(_NUMBER, _NUMBER, _ARRAY, _NUMBER, _NUMBER, _ARRAY),
 )
 
 
@@ -45,13 +48,17 @@ def machine_code() -> tuple[Any, Any]:
     return function, engine
 
 
-def tally(data: bytes) -> tuple[Any, Any, Any, Any, Any]:
+def tally(
+    data: bytes, offset: int = 0, shift: int = WHOLE, rows: int = 0
+) -> tuple[Any, Any, Any, Any, Any, Any]:
     """The starts and codes of the lines of a block, as `Lines` has them; first, last and count of each kind.
 
-    The kinds are in the order of their first lines.
+    The kinds are in the order of their first lines. The last array has a row for each of the first `rows`
+    kinds: its counts in the slices of 2 ** `shift` bytes in which the block lies, which begins at `offset`.
     """
     told_apart, _ = machine_code()
     lines, kinds = len(data) // _LINE_BYTES + 1, _KINDS
+    slices = ((offset + len(data)) >> shift) - (offset >> shift) + 1
     while True:
         starts = np.empty(lines + 1, np.int64)
         codes = np.empty(lines, np.int64)
@@ -59,10 +66,12 @@ def tally(data: bytes) -> tuple[Any, Any, Any, Any, Any]:
         hashes = np.empty(kinds, np.uint64)
         slots = np.full(2 * kinds, -1, np.int32)
         told = np.empty(1, np.int64)
+        by_slice = np.zeros((rows + 1, slices), np.uint32)  # the last row is for all further kinds
         seen = told_apart(
             *(data, len(data), _SEED, starts.ctypes.data, codes.ctypes.data, lines),
             *(each.ctypes.data for each in (first, last, counts, hashes)),
-            *(kinds, slots.ctypes.data, len(slots) - 1, told.ctypes.data),
+            *(kinds, slots.ctypes.data, len(slots) - 1),
+            *(offset, shift, by_slice.ctypes.data, rows, slices, told.ctypes.data),
         )
         if seen == _NO_ROOM:
             lines = len(data)
@@ -70,4 +79,5 @@ def tally(data: bytes) -> tuple[Any, Any, Any, Any, Any]:
             kinds *= 8
         else:
             count = int(told[0])
-            return starts[: seen + 1], codes[:seen], first[:count], last[:count], counts[:count]
+            columns = first[:count], last[:count], counts[:count]
+            return starts[: seen + 1], codes[:seen], *columns, by_slice[: min(rows, count)]
