@@ -106,3 +106,41 @@ def test_a_crash_of_which_no_launcher_knows_is_doubted(code: str, strength: str)
     )
     (crash,) = (each for each in found.candidates if each.source_role is SourceRole.KERNEL)
     assert (crash.recovered, crash.strength.value) == (False, strength)
+
+
+def of_machines(*events: tuple[float, str, str], said: str = "") -> list[bool]:
+    """The same of complaints (seconds, machine, text) of machines with two ranks each."""
+    logs = [of_rank(rank, steps(100) + said, host=f"m{rank // 2}") for rank in range(4)]
+    kernels = [
+        kernel(*((at, text) for at, name, text in events if name == host), host=host) for host in HOSTS
+    ]
+    machines = [
+        reading(file, text, SourceRole.KERNEL, host=host)
+        for host, (file, text) in zip(HOSTS, kernels, strict=True)
+    ]
+    found = findings(*logs, *machines)
+    return [each.recovered for each in found.candidates if each.source_role is SourceRole.KERNEL]
+
+
+HOSTS = ("m0", "m1")
+
+
+def test_what_several_machines_had_before_and_no_rank_felt_is_no_cause() -> None:
+    assert of_machines((20, "m0", LATE), (190, "m1", LATE)) == [True, True]
+
+
+def test_what_came_for_the_first_time_at_the_end_or_all_at_once_still_counts() -> None:
+    assert of_machines((180, "m0", LATE), (190, "m1", LATE)) == [False, False]
+    burst = [(180 + at, "m1", LATE) for at in range(6)]
+    assert of_machines((20, "m0", LATE), *burst) == [True] + [False] * 6
+
+
+def test_a_server_s_silence_that_a_rank_felt_counts() -> None:
+    felt = f"{clock(199)} ERROR OSError: [Errno 5] Input/output error: '/data/part-3.bin'\n"
+    assert of_machines((20, "m0", LATE), (190, "m1", LATE), said=felt) == [True, False]
+
+
+def test_a_program_that_crashes_again_elsewhere_is_none_of_the_job() -> None:
+    crash = CRASHED.format
+    assert of_machines((190, "m0", crash(pid=71)), (600, "m1", crash(pid=83))) == [True, True]
+    assert of_machines((190, "m0", crash(pid=71)), (195, "m1", crash(pid=83))) == [False, False]

@@ -107,3 +107,51 @@ def test_of_a_namespace_without_a_word_on_the_jobs_pods_no_other_pod_counts() ->
     told = [reading("events.txt", events), reading("job.log", record), reading("slice-0-0.log", log)]
     assert all(other_jobs(told).concern(line, Role.CAUSE) for line in told[0].lines)
     assert not any(other_jobs(told).concern(line, Role.CAUSE) for line in (*told[1].lines, *told[2].lines))
+
+
+def told_by_each(number: int, label: Callable[[int], str], *, faulty: int = 13) -> str:
+    """As `node`, of ranks that name themselves in the lines of their own program alone."""
+    ranks = range(8 * number, 8 * number + 8)
+    lines = [
+        f"{label(rank)}{clock(6 * at)} <rank {rank}> loop: update {at} took {rank % 3}"
+        for at in range(30)
+        for rank in ranks
+    ]
+    if faulty in ranks:
+        lines += [f"{label(faulty)}{line}" for line in KEY.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda rank: f"{rank}| ",
+        lambda rank: f"cn-{rank // 8} {rank}: ",
+        lambda rank: f"[{rank % 8}] ",  # those of a node's own processes
+        lambda rank: f"({rank % 8}) ",
+    ],
+)
+def test_a_number_before_each_line_is_what_the_words_behind_it_say(
+    tmp_path: Path, label: Callable[[int], str]
+) -> None:
+    files = {f"out.{number}.log": told_by_each(number, label) for number in range(2)}
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks) == ("code.key", (13,))
+
+
+def test_windows_of_a_file_are_labelled_as_its_first_reading_told() -> None:
+    whole = with_spoken_ranks(reading("out.log", told_by_each(1, lambda rank: f"{rank % 8}> ")))
+    window = reading("out.log", "2> saved\n3> saved\n")
+    assert [line.rank for line in with_spoken_ranks(window, whole.labelled).lines] == [10, 11]
+
+
+def test_a_list_of_events_tells_of_other_jobs_than_that_whose_pods_left_logs() -> None:
+    events = "".join(
+        f"2026-01-31T08:00:{number}Z  Warning  FailedScheduling  pod/report-{number}  0/8 nodes available\n"
+        for number in range(20, 30)
+    )
+    record = "".join(f"llm-set-0-{number} placed on cn-{number}\n" for number in range(2))
+    logs = [reading(f"llm-set-0-{number}.log", told_by_each(number, "{}| ".format)) for number in range(2)]
+    told = [reading("events.txt", events), reading("set.txt", record), *logs]
+    assert all(other_jobs(told).concern(line, Role.CAUSE) for line in told[0].lines)
+    assert not other_jobs([told[0], *logs]).pods

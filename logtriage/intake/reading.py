@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ Block = tuple[tuple[int, int], bytes]
 class Reading:
     """The closely read lines of one file, in order; `whole` is False where gaps were left.
 
-    `layout` reads further lines of it.
+    `layout` reads further lines of it, and `labelled` are the ranks of labels that only such lines told.
     """
 
     source: Source
@@ -59,6 +59,7 @@ class Reading:
     whole: bool
     layout: Layout = field(default_factory=Layout)
     earlier: int = 0  # lines of the file that are left out, since an earlier run wrote them
+    labelled: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

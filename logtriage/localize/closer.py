@@ -8,7 +8,7 @@ the last that differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -82,7 +82,7 @@ def _with_steps_at(
     file = min(progress.traces, key=_sparseness).file
     begin, end = 0, 1 << 62
     for _ in range(ROUNDS):
-        reading = read_between(file, begin, end, root, sources, extents)
+        reading = read_between(file, begin, end, root, sources, extents, _labels(findings, file))
         if reading is None:
             break
         scene = build_scene([reading], matcher)
@@ -144,7 +144,7 @@ def _rise(
     for file, ranks in list(of_file.items())[:MOST_FILES]:
         begin, end = 0, 1 << 62
         for _ in range(ROUNDS):
-            reading = read_between(file, begin, end, root, sources, extents)
+            reading = read_between(file, begin, end, root, sources, extents, _labels(findings, file))
             if reading is None:
                 break
             told = _told(slow, found, findings, reading)
@@ -191,7 +191,7 @@ def _accompanied(
     for file in list(dict.fromkeys(first.file for _, first in found.first))[:MOST_FILES]:
         if file not in in_part or in_part[file].source.rank is not None:
             continue
-        reading = read_between(file, 0, 1 << 62, root, sources, extents)
+        reading = read_between(file, 0, 1 << 62, root, sources, extents, _labels(findings, file))
         told = _told(slow, found, findings, reading) if reading is not None else []
         for rank in {each.rank for each in told}.difference(found.ranks):
             own = [each for each in told if each.rank == rank]
@@ -216,8 +216,20 @@ def _told(slow: Slowness, found: Straggling, findings: Findings, reading: Readin
     return [each for each in read if each.kind == found.kind]
 
 
+def _labels(findings: Findings, file: str) -> Mapping[str, int]:
+    """The ranks of the labels of a file, as its first reading told them."""
+    readings = (each for each in findings.scene.readings if each.source.file == file)
+    return next((each.labelled for each in readings), {})
+
+
 def read_between(
-    file: str, begin: int, end: int, root: Path, sources: Sequence[Source], extents: Sequence[Extent]
+    file: str,
+    begin: int,
+    end: int,
+    root: Path,
+    sources: Sequence[Source],
+    extents: Sequence[Extent],
+    labelled: Mapping[str, int],
 ) -> Reading | None:
     """Windows of a file, evenly spread between two offsets; None where the file is too large for that."""
     source, extent = next(
@@ -229,7 +241,8 @@ def read_between(
     offsets = sorted({begin + (end - begin) * index // WINDOWS for index in range(WINDOWS)})
     try:
         places = tuple(_numbered(root, source, offsets))
-        return with_spoken_ranks(read_windows(root, source, replace(extent, places=places), WINDOW_BYTES))
+        read = read_windows(root, source, replace(extent, places=places), WINDOW_BYTES)
+        return with_spoken_ranks(read, labelled)
     except StreamFault:
         return None
 

@@ -83,6 +83,8 @@ def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> tuple[froze
                 placed.setdefault(told["pod"], set()).add(told["node"])
     based = named | {_DRAWN_END.sub("", pod) for pod in named}
     own = {word for word in words if word in based or (named and _MEMBER.match(word))} | (told_of & named)
+    if named and not own:
+        own = _mentioned(words, readings, files)
     # A namespace may have no word on the job's pods, which its own record counts.
     counted = Counter(_family(pod) for pod in told_of) if named and not own else Counter[str]()
     families = frozenset((*map(_family, own), *(row for row, pods in counted.items() if pods > 1)))
@@ -90,6 +92,31 @@ def _own_pods(readings: Sequence[Reading], files: frozenset[str]) -> tuple[froze
     if not members <= placed.keys():
         return families, frozenset()
     return families, frozenset().union(*(placed[pod] for pod in members))
+
+
+LEAST_PODS = 2  # that left a file each and whose names stand in one of another name
+MENTIONS = 200  # first lines of a file in which they are sought
+
+
+def _mentioned(words: set[str], readings: Sequence[Reading], records: frozenset[str]) -> set[str]:
+    """Of what files are named after the pods: numbered alike, and told of by a record of the job's own."""
+    rows: dict[str, set[str]] = {}
+    for word in words:
+        if "-" in word and (row := _NUMBERED.match(word)) is not None:
+            rows.setdefault(row["job"], set()).add(word)
+    alike = {word for row in rows.values() if len(row) >= LEAST_PODS for word in row}
+    told = {
+        word
+        for reading in readings
+        if alike and reading.source.file not in records and reading.source.role is not SourceRole.KERNEL
+        for line in reading.lines[:MENTIONS]
+        for word in _WORD.findall(line.text[:400])
+        if word in alike and word not in reading.source.file
+    }
+    return told if len(told) >= LEAST_PODS else set()
+
+
+_WORD = regex(r"[a-z0-9][\w.-]{3,250}")
 
 
 def _records(readings: Sequence[Reading]) -> frozenset[str]:

@@ -99,6 +99,43 @@ def _habits(
     }
 
 
+# What a rank says of files, where a machine's complaint of a server is more than its own affair.
+_OF_FILES = ("storage.", "code.os_error", "host.disk_full", "data.missing", "network.connection")
+
+
+def unfelt(candidates: Sequence[Candidate], progress: Progress) -> set[tuple[str, int]]:
+    """The places of machines' complaints of servers that no rank felt and that came no more often at the end.
+
+    A run of minutes knows a kind once or twice before: too few for a habit. But several machines had it, at
+    times of their own, one of them long before the end, and no rank says a word of its files.
+    """
+    dated, last = dated_steps(progress), progress.last_time
+    passing = [
+        each
+        for each in candidates
+        if each.source_role in _MACHINE and each.rule is not None and each.failure_type.startswith(_PASSES)
+    ]
+    open_ = [each for each in passing if not each.recovered and each.strength is not Strength.DEFINITE]
+    if not open_ or not dated or last is None or any(map(_tells_of_files, candidates)):
+        return set()
+    found: set[tuple[str, int]] = set()
+    for kind in {_kind(each) for each in open_}:
+        times = [(each.time, each.host) for each in passing if _kind(each) == kind and each.time is not None]
+        lived = [each.time for each in passing if _kind(each) == kind and _was_outlived(each, dated, last)]
+        near = [each for each, _ in times if last - LIVED_WITH_SECONDS <= each <= last + LIVED_WITH_SECONDS]
+        span = max(last - LIVED_WITH_SECONDS - dated[0][0], LIVED_WITH_SECONDS)
+        before = sum(each < last - LIVED_WITH_SECONDS for each, _ in times)
+        usual = before / span * 2 * LIVED_WITH_SECONDS
+        if lived and len({host for _, host in times}) > 1 and len(near) <= NO_MORE_OFTEN * max(1.0, usual):
+            found |= {(each.line.file, each.line.number) for each in open_ if _kind(each) == kind}
+    return found
+
+
+def _tells_of_files(candidate: Candidate) -> bool:
+    of_rank = candidate.source_role in OF_RANKS and not candidate.recovered
+    return of_rank and candidate.failure_type.startswith(_OF_FILES)
+
+
 def _lived_until(dated: Sequence[tuple[float, int]], last: float | None) -> float:
     """When the time began of which nobody can tell whether the job went on for long after."""
     long_before = bisect.bisect_right(dated, dated[-1][1] - LIVED_WITH_STEPS, key=lambda each: each[1])
@@ -146,6 +183,7 @@ def _crashes_of_others(
             # Launchers and peers notice at once that a rank is gone. Nobody did, for as long as they looked
             # on, or the job had stood still for long.
             or _ended_otherwise(each, candidates, topology)
+            or _came_elsewhere(each, crashes, candidates)
             or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
             or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
         )
@@ -194,6 +232,27 @@ def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology
     return bool(told) and all(
         code not in _BY_SEGFAULT and time > (crash.time or 0.0) + LIVED_WITH_SECONDS for code, time in told
     )
+
+
+def _came_elsewhere(crash: Candidate, crashes: Sequence[Candidate], candidates: Sequence[Candidate]) -> bool:
+    """Whether the same program crashed on another machine as well, minutes apart: a job ends by one of them.
+
+    Not where somebody says how a rank crashed.
+    """
+    apart = (
+        each
+        for each in crashes
+        if each.host != crash.host
+        and _kind(each) == _kind(crash)
+        and abs((each.time or 0.0) - (crash.time or 0.0)) > OUTLIVED_SECONDS
+    )
+    return next(apart, None) is not None and not _is_told_to_have_crashed(candidates)
+
+
+def _is_told_to_have_crashed(candidates: Sequence[Candidate]) -> bool:
+    told = [each for each in candidates if each.source_role not in _MACHINE]
+    codes = {each.capture("exitcode") for each in told}
+    return bool(codes & _BY_CRASH) or any(_TOLD_CRASH.search(each.line.text[:1000]) for each in told)
 
 
 def _ends(scene: Scene) -> Iterator[Line]:

@@ -189,7 +189,7 @@ def _sorted(files: Sequence[_Examined], matcher: Matcher) -> Scene:
 
 
 def _examined(reading: Reading, matcher: Matcher) -> _Examined:
-    reading = with_spoken_ranks(reading)
+    reading = with_spoken_ranks(reading, reading.labelled)
     grouped = list(records(reading.lines))
     found = _Examined(reading, grouped, [])
     for record, (said, next_said) in zip(grouped, _neighbours(grouped), strict=True):

@@ -23,6 +23,7 @@ from logtriage.localize.machine_complaints import (
     doubted,
     lived_with,
     steps_since,
+    unfelt,
 )
 from logtriage.localize.outcome import endings, steps_between, taken_up
 from logtriage.localize.progress import Progress, Trace
@@ -108,6 +109,11 @@ def survivors(
         return steps_since(afterwards.steps, time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
 
     found = with_habits(found, scene, topology, kinds, went_on)
+    nobodys = unfelt(found, progress)
+    found = [
+        replace(each, recovered=True) if (each.line.file, each.line.number) in nobodys else each
+        for each in found
+    ]
     doubtful = doubted(found)
     return [
         replace(each, strength=Strength.HINT)
