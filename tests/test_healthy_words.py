@@ -95,6 +95,9 @@ FINISHED = {
     "errors at the exit": RAN + MORE + DONE
     + "Exception ignored in: <function _DataLoaderIter.__del__ at 0x7f>\n"
     + traceback("AssertionError: can only test a child process", "__del__"),
+    "errors of what is done at the exit": RAN + MORE + DONE
+    + "Exception ignored in atexit callback <function _bye at 0x7f>:\n"
+    + traceback("AssertionError: can only join a child process", "_bye"),
     "a teardown warning": RAN + MORE + DONE + "[W131 08:15:01.1 ProcessGroupNCCL.cpp:1250] Warning: WARNING: "
     "process group has NOT been destroyed before we destruct ProcessGroupNCCL.\n",
     "the controller's word": RAN + MORE + f"{clock(830)} INFO pod phase changed from Running to Succeeded\n",

@@ -154,3 +154,17 @@ def test_a_tool_s_words_in_the_file_of_one_task_are_not_those_of_its_rank(
         del files["logs/rank_0.log"]
     files[name] = (said.format(4, 0) if not beside else "up\n") + steps(30) + gathered
     assert ("cx4" in place(tmp_path, files)[1]) is not beside
+
+
+def test_a_label_that_is_no_machine_s_name_is_that_of_the_machine_whose_file_it_fills(tmp_path: Path) -> None:
+    files = {
+        f"tasks/cn-{4 + node}.log": behind(
+            f"(member{node}, pid={300 + node}) ", steps(20) + (IMPORT if node == 1 else "")
+        )
+        for node in range(3)
+    }
+    kernels = {
+        f"dmesg/cn-{4 + node}.log": "[    1.000000] Linux version 6.1.0 (gcc)\n[    2.000000] ACPI: ready\n"
+        for node in range(3)
+    }
+    assert place(tmp_path, files | kernels)[1] == ("cn-5",)

@@ -23,6 +23,10 @@ DIGESTS = "INFO feed: 77 came as 0x9f31ab22cd4e11ff, was put down as 0x11aa33bb4
         ("INFO feed: moved to 0x7f31ab22cd4e, from 0x7f11aa33bb44", "code.runtime"),
         ("INFO halver: 0 nans so far", "code.runtime"),
         ("INFO vault: weights came as 9f31ab22cd4e11ff, not 11aa33bb44cc55dd", "code.runtime"),
+        ("INFO feed: /data/part-7.tok holds 81920 tokens where 98304 were listed, passed by", "data.corrupt"),
+        ("INFO feed: s3://lake/a/7.tok: expected 98,304 records but 81,920 came", "data.corrupt"),
+        ("INFO feed: /data/part-7.tok holds 81920 tokens, as listed, read in 312 ms", "code.runtime"),
+        ("INFO vault: /out/ckpt-7.pt has 81920 bytes instead of 98304", "code.runtime"),
     ],
 )
 def test_what_it_said_before_an_exception_of_a_class_that_nobody_knows(

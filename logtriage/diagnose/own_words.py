@@ -1,8 +1,8 @@
 """What one rank alone says, where all else tells only that it stopped or that the others waited for it.
 
 A line of one process alone that holds two unequal hexadecimal numbers of a digest's length compares what was
-read with what was stored, and one that holds NaN as a value tells of a number that was lost, whatever words
-stand around them.
+read with what was stored, as does one that counts a file twice and comes to two sizes; and one that holds NaN
+as a value tells of a number that was lost, whatever words stand around them.
 """
 
 from __future__ import annotations
@@ -43,6 +43,33 @@ def unequal(text: str) -> bool:
     return len(told) == 2 and len({len(each) for each in told}) == 1
 
 
+# A file with its folder or scheme; how much is in it, twice, and a word that sets one against
+# the other.
+_FILE = regex(r"(?:\w{2,8}:/)?/[\w./=@-]{2,200}\w|\b[\w-]{2,100}(?:/[\w.=-]{1,100}){1,8}\.\w{1,10}\b")
+_AMOUNT = regex(r"(?<![\w./:,-])(\d{1,3}(?:,\d{3})+|\d{3,15})(?![\w./:-]*\d)(?! ?(?:[mun]?s|sec\w*|%)(?!\w))")
+_SETS_AGAINST = regex(
+    r"(?i)\b(?:bytes?|rows?|records?|samples?|tokens?|documents?|docs?|entries|items|lines|pages|sequences|length"
+    r"|size|count)\b[^\n]{0,80}?\b(?:says?|said|expects?|expected|instead|but|where|while|whereas|should|against|vs"
+    r"|versus|promises?|promised|lists?|listed|claims?|claimed|states?|stated|wants?|wanted|not)\b"
+    r"|\b(?:says?|said|expects?|expected|should|promises?|promised|lists?|listed|claims?|claimed|states?|stated"
+    r"|wants?|wanted)\b[^\n]{0,80}?\b(?:bytes?|rows?|records?|samples?|tokens?|documents?|docs?|entries|items"
+    r"|lines|pages|sequences)\b"
+)
+
+
+def _may_count(text: str) -> bool:
+    return _FILE.search(text[:1000]) is not None and _SETS_AGAINST.search(text[:1000]) is not None
+
+
+def counted_twice(message: str) -> bool:
+    """Whether a message says of a file that as much is in it, and that another amount should be."""
+    told = message[:1000]
+    if (file := _FILE.search(told)) is None or not _may_count(told):
+        return False
+    amounts = {each[1] for each in _AMOUNT.finditer(told[: file.start()] + " " + told[file.end() :])}
+    return len(amounts) == 2
+
+
 def behind_own_words(findings: Findings, decision: Decision) -> Decision:
     """The decision, with what the one rank blamed said alone as its cause, where that is one."""
     if decision.failure_type not in _SAYS_LITTLE or len(decision.culprits.ranks) != 1:
@@ -53,6 +80,9 @@ def behind_own_words(findings: Findings, decision: Decision) -> Decision:
     for line in _said_alone(findings, rank, {each.line.file for each in decision.evidence}):
         if unequal(line.text) and not _NO_DATA.search(line.text):
             title = f"What rank {rank} read is not what was stored: two digests differ"
+            return _caused(decision, "data.corrupt", title, line, f"only rank {rank} says so")
+        if counted_twice(line.message) and not _NO_DATA.search(line.text):
+            title = f"A file that rank {rank} read holds another amount than it should"
             return _caused(decision, "data.corrupt", title, line, f"only rank {rank} says so")
         near = line.time is not None and bool(times) and abs(min(times) - line.time) <= NEAR_SECONDS
         if raised and near and _NAN.search(line.text[:1000]) and not _NO_NAN.search(line.text[:1000]):
@@ -88,7 +118,7 @@ def _said_alone(findings: Findings, rank: int, cited: set[str]) -> Iterator[Line
             if count.count > MOST_TIMES or count.first[0] <= START_SHARE * of_files[file].lines:
                 continue
             text = count.sample.decode("utf-8", "replace")
-            if not unequal(text) and not _NAN.search(text[:1000]):
+            if not (unequal(text) or _may_count(text) or _NAN.search(text[:1000])):
                 continue
             if key in findings.kinds.of_good_runs or sum(key in each.keys for each in of_files.values()) > 1:
                 continue

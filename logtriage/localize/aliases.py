@@ -68,6 +68,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
             is_of_row = rows[without_digits(source.host)] >= LEAST_OF_ROW
             if len(writers := prefixed[source.file]) == 1 and (writers <= by_machines or is_of_row):
                 told_of[source.host] |= writers
+    for label, host in _labels_of_machines(scene, prefixed, by_machines):
+        named.setdefault(label, host)  # `(worker3, …)` in each line of cn-7.log, where cn-7 has a kernel log
     for host, names in told_of.items():
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
@@ -107,6 +109,23 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         if name not in named and address not in named.values():
             named.setdefault(address, name)
     return {host: name for host, name in named.items() if name not in named}
+
+
+def _labels_of_machines(
+    scene: Scene, prefixed: Mapping[str, set[str]], by_machines: set[str | None]
+) -> list[tuple[str, str]]:
+    """What all lines of a machine's one file call it, and no other file's, where its own log has its name."""
+    told: dict[str, set[str]] = defaultdict(set)
+    for source in scene.sources:
+        writers = prefixed[source.file]
+        if source.role in JOB_ROLES and source.host in by_machines and len(writers) == 1:
+            told[next(iter(writers))].add(str(source.host))
+    hosts = Counter(host for names in told.values() for host in names)
+    return [
+        (label, host)
+        for label, names in told.items()
+        if len(names) == 1 and label not in by_machines and hosts[host := next(iter(names))] == 1
+    ]
 
 
 # What launchers of TPU pods put before a line, `10.164.0.14 [2] `; and a host that says which node it is.

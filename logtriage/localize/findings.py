@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from logtriage.localize.actors import with_actors
 from logtriage.localize.alike import without_usual_states
+from logtriage.localize.brought_back import as_brought_back
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
 from logtriage.localize.closing_words import with_closing_times
@@ -80,6 +81,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
+    candidates = as_brought_back(candidates, scene, kinds)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)
     past = superseded(scene, progress)

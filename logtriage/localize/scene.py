@@ -211,7 +211,7 @@ def _examined(reading: Reading, matcher: Matcher) -> _Examined:
 
 
 # As the releases of Python say it of finalizers, of what is done at the end, and of callbacks.
-_IGNORED = regex(r"Exception ignored (?:in(?: [a-z]\w{0,20} callback)?: <|while [a-z]\w{0,20} )")
+_IGNORED = regex(r"Exception ignored (?:in(?: [a-z]\w{0,20} callback)?:? <|while [a-z]\w{0,20} )")
 
 
 def _matters(hits: Sequence[tuple[Hit, str]]) -> bool:
