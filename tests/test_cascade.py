@@ -429,3 +429,24 @@ def test_an_undated_report_of_an_end_killed_nobody_who_raised_an_exception(tmp_p
     )
     verdict = judged(tmp_path, {"driver.log": f"{clock(10)} INFO up\n{told}", "workers.log": made}).verdict
     assert verdict.failure_type == ("code.runtime" if own else "process.killed")
+
+
+CANN_CALL = (
+    "[ERROR] 2026-01-31-08:31:40 (PID:7{rank}, Device:{rank}, RankID:{rank}) "
+    "ERR00100 PTA call acl api failed."
+)
+NOTIFY = (
+    "EI0002: [PID: 7{rank}] 2026-01-31-08:31:40.100.200 The wait execution of the Notify register times out."
+)
+
+
+def test_a_call_that_failed_gives_way_to_the_code_of_its_reason_below() -> None:
+    def told(rank: int, reason: str) -> str:
+        return steps(30) + CANN_CALL.format(rank=rank) + "\n" + reason.format(rank=rank)
+
+    waited = [of_rank(rank, told(rank, NOTIFY + " remote rank: [2].\n")) for rank in (0, 1, 3)]
+    decision = decide(findings(*waited, of_rank(2, steps(30))))
+    assert (decision.failure_type, decision.culprits.ranks) == ("collective.timeout", (2,))
+    # Where no code follows, the call itself is all that is told.
+    alone = decide(findings(of_rank(0, told(0, "")), of_rank(1, steps(30))))
+    assert alone.failure_type == "cuda.launch_failure"

@@ -12,7 +12,7 @@ from logtriage.intake.reading import Reading
 from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.gathered import files_beside, gathering_files, is_of_no_rank
-from logtriage.localize.introduced import INTRODUCED_LINES, introduced_ranks
+from logtriage.localize.introduced import INTRODUCED_LINES, headings_of_codes, introduced_ranks
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL
 from logtriage.localize.progress import Progress
@@ -66,7 +66,11 @@ def gather_candidates(
     notes = frozenset(source.file for source in scene.sources if is_note(source.file))
     if all(source.file in notes for source in scene.sources if source.role in JOB_ROLES):
         notes = frozenset()  # nothing else tells of the job
-    for sign in one_a_record(one_a_line([*scene.causes, *scene.symptoms])):
+    signs = one_a_record(one_a_line([*scene.causes, *scene.symptoms]))
+    headings = headings_of_codes(signs)
+    for sign in signs:
+        if (sign.line.file, sign.line.number) in headings:
+            continue
         if (sign.source.role in _SILENT_ROLES and not sign.rule.where) or sign.source.file in notes:
             continue
         of_all = sign.source.role is SourceRole.MERGED or sign.line.file in gathering

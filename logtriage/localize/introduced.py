@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.exits import Exit
+from logtriage.localize.scene import Sign
 from logtriage.localize.topology import Topology
 from logtriage.model import Line
 from logtriage.regex import regex
+from logtriage.rulebank.rule import Role, Strength
 
 # Lines by which a parent introduces the traceback of a child.
 _INTRODUCED = regex(
@@ -70,6 +74,27 @@ def introduced_ranks(reading: Reading, topology: Topology, exits: Sequence[Exit]
                 current = current._replace(number=line.number)
         above = line
     return ranks
+
+
+def headings_of_codes(signs: Sequence[Sign]) -> set[tuple[str, int]]:
+    """The places of lines that only say that a call failed, where the code of a reason stands right below."""
+    reasons: dict[str, list[int]] = defaultdict(list)
+    headings = []
+    for sign in signs:
+        found = _INTRODUCED.search(sign.text[:400]) if "RankID:" in sign.text[:400] else None
+        if found is not None and found["coded"] is not None:
+            if sign.rule.strength is Strength.HINT:
+                headings.append((sign.line.file, sign.line.number))
+        elif sign.rule.role is Role.CAUSE and sign.rule.strength is not Strength.HINT:
+            reasons[sign.line.file].append(sign.line.number)
+    for numbers in reasons.values():
+        numbers.sort()
+
+    def has_reason(file: str, number: int) -> bool:
+        below = bisect.bisect_right(reasons[file], number)
+        return below < len(reasons[file]) and reasons[file][below] <= number + INTRODUCED_LINES
+
+    return {place for place in headings if has_reason(*place)}
 
 
 LEAST_APART = 2  # ranks of a node: with one a node, spawn's numbers are all 0
