@@ -55,7 +55,7 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
     for label, host in _introduced_below(scene):
         told_of[label].add(host)
     labels = set(told_of)
-    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
+    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES and source.host}
     rows = Counter(
         without_digits(source.host)
         for source in scene.sources
@@ -112,7 +112,7 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
 
 
 def _labels_of_machines(
-    scene: Scene, prefixed: Mapping[str, set[str]], by_machines: set[str | None]
+    scene: Scene, prefixed: Mapping[str, set[str]], by_machines: set[str]
 ) -> list[tuple[str, str]]:
     """What all lines of a machine's one file call it, and no other file's, where its own log has its name."""
     told: dict[str, set[str]] = defaultdict(set)
