@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, behind, clock, judged, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, place, steps, traceback
 
 from logtriage.intake.identity import identify_all
 
@@ -282,3 +282,20 @@ def test_where_a_pod_did_not_come_up_its_node_is_named(tmp_path: Path, file: str
     )
     found = judged(tmp_path, {file: described}).verdict
     assert (found.failure_type, found.culprits.hosts) == ("scheduler.launch", ("rack4-gpu9",))
+
+
+def test_a_file_in_which_one_process_is_seen_to_join_but_others_write_is_not_its_own(tmp_path: Path) -> None:
+    joined = "cn-{host}:{pid}:{pid} [{local}] NCCL INFO comm 0x5 rank {rank} nranks 16 - Init COMPLETE\n"
+    reduced = "cn-{host}:{pid}:{pid} [{local}] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f count 64\n"
+    files = {}
+    for host in range(2):
+        lines = []
+        for local in range(8):
+            told = {"host": host, "pid": 70 + local, "local": local, "rank": 8 * host + local}
+            lines.append((joined if local == 3 else reduced).format(**told))
+        text = "".join(lines) + steps(30)
+        failed = "".join(
+            f"[rank13]: {line}\n" for line in traceback("KeyError: 'source'", "mix").splitlines()
+        )
+        files[f"cn-{host}.log"] = text + (failed if host == 1 else "")
+    assert place(tmp_path, files)[0] == (13,)

@@ -25,11 +25,6 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(
         ("anything", KERNEL * 3, SourceRole.KERNEL),
         ("console.log", LOG * 20 + KERNEL, SourceRole.MERGED),
         (
-            "happened",
-            b"2025-01-01T10:00:00Z  Normal  Pulled  pod/a-1  Image present\n" * 9,
-            SourceRole.KUBERNETES,
-        ),
-        (
             "s",
             b"Jan 10 10:00:00 n1 kernel: [1.000000] mlx5_core 0000:1a:00.0: Port: 1 Link DOWN\n",
             SourceRole.KERNEL,

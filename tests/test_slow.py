@@ -384,3 +384,51 @@ def test_a_loader_that_complains_between_most_steps_shows_that_they_wait(
     )
     slow = findings(of_rank(0, text)).slowness
     assert (slow is not None and slow.failure_type == "slow.data") is is_slow
+
+
+def pace(rank: int, times: list[float], own: float) -> str:
+    """What was read of one rank among many: few of its steps."""
+    return "".join(
+        f"[rank{rank}] {clock(at)} INFO step {int(at / 2)} compute={own + at / 1e5:.4f}s wait={1 - own}s\n"
+        for at in times
+    )
+
+
+@pytest.mark.parametrize(("own", "ranks"), [(0.9, tuple(range(20, 24))), (0.5, None)])
+def test_of_very_many_ranks_those_of_a_machine_tell_together_that_it_is_slow(
+    own: float, ranks: tuple[int, ...] | None
+) -> None:
+    logs = [
+        reading(
+            f"m{host}.log",
+            "".join(
+                pace(rank, [8.0 * rank + 2 * step for step in range(5 if rank % 8 == 0 else 2)], mine)
+                for rank in range(4 * host, 4 * host + 4)
+            ),
+            host=f"m{host}",
+        )
+        for host in range(12)
+        for mine in [own if host == 5 else 0.5]
+    ]
+    found = findings(*logs).slowness
+    assert (found.ranks if found is not None else None) == ranks
+
+
+@pytest.mark.parametrize(("last", "size"), [([10.0], 8), ([10.0, 70.0], 7)])
+def test_a_rank_beside_slow_ones_is_slow_unless_it_told_of_a_usual_time_since(
+    last: list[float], size: int
+) -> None:
+    def of(rank: int) -> str:
+        early = [2.0 * step for step in range(1, 20)]
+        late = [2.0 * step for step in range(20, 40)]
+        if rank == 7:
+            return pace(rank, last, 0.5)
+        return pace(rank, early, 0.5) + pace(rank, late, 0.9 if rank < 7 else 0.5)
+
+    logs = [
+        reading(f"m{host}.log", "".join(map(of, range(8 * host, 8 * host + 8))), host=f"m{host}")
+        for host in range(4)
+    ]
+    found = findings(*logs).slowness
+    assert found is not None
+    assert found.ranks == tuple(range(size))

@@ -70,7 +70,7 @@ def _role_of_lines(file: str, sample: bytes) -> SourceRole | None:
         spoken = sum(map(bool, map(_SPEECH.search, looked))) / len(looked)
     quiet = spoken <= 0.1
     role = _host_role(looked, file) or _scheduler_role(looked, spoken) or _fabric_role(looked)
-    if role is None and (spoken <= 0.3 or _tells_events(looked)):  # dated events look like a program's lines
+    if role is None and spoken <= 0.3:
         role = _kubernetes_role(looked)
     if role is None and quiet:
         short = len(lines) < 60
@@ -214,7 +214,6 @@ _KUBE_DESCRIBED = regex(
 _KUBE_EVENT = regex(
     r"^(?:\S+\s+)?\d+[smhd]\S*\s+(?:\(x\d+ over \S+\)\s+)?(?:Normal|Warning)\s+[A-Z]\w+\s+\S+"
     r"|^\s+(?:Normal|Warning)\s+[A-Z]\w+\s+(?:\d+[smhd]|<unknown>)"
-    r"|^\d{4}-\d\d-\d\dT[\d:.]{8,20}\S{0,6}\s+(?:Normal|Warning)\s+[A-Z]\w+\s+(?:\w+\s+)?[a-z]\w*/\S"
 )
 
 
@@ -225,11 +224,8 @@ def _kubernetes_role(lines: list[str]) -> SourceRole | None:
     described = {found[0].strip() for line in lines if (found := _KUBE_DESCRIBED.match(line))}
     if len(fields) > 1 or len(described) > 2:
         return SourceRole.KUBERNETES
-    return SourceRole.KUBERNETES if _tells_events(lines) else None
-
-
-def _tells_events(lines: list[str]) -> bool:
-    return 0 < sum(_KUBE_EVENT.match(line) is not None for line in lines) >= 0.5 * len(lines)
+    events = sum(_KUBE_EVENT.match(line) is not None for line in lines)
+    return SourceRole.KUBERNETES if events and events >= 0.5 * len(lines) else None
 
 
 # --- the state of a machine ------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from logtriage.intake.reading import Reading
 from logtriage.localize.exits import Exit
 from logtriage.localize.processes import OF_COMMUNICATOR
 from logtriage.localize.rosters import COUNTED_PROCESS
@@ -38,11 +39,14 @@ def _counted(scene: Scene) -> dict[str, int]:
 
 
 def _communicating(scene: Scene) -> dict[str, int]:
-    """Ranks of files that are not named after one: the one that NCCL tells in each, of the largest group."""
+    """Ranks of files that are not named after one: the one that NCCL tells in each, of the largest group.
+
+    Of a large file that all ranks of a machine fill, one alone may have joined where it was read.
+    """
     told: dict[str, set[tuple[int, int]]] = {}
     for reading in scene.readings:
         source = reading.source
-        if source.role not in JOB_ROLES or source.rank is not None:
+        if source.role not in JOB_ROLES or source.rank is not None or _is_of_several(reading):
             continue
         told[source.file] = {
             (int(found[2]), int(found[1]))
@@ -53,6 +57,15 @@ def _communicating(scene: Scene) -> dict[str, int]:
     ranks = {file: [rank for size, rank in each if size == world] for file, each in told.items()}
     alone = {file: own[0] for file, own in ranks.items() if len(own) == 1}
     return alone if len(set(alone.values())) == len(alone) > 1 else {}
+
+
+def _is_of_several(reading: Reading) -> bool:
+    """Whether NCCL speaks for several processes of a file, or its lines for several ranks."""
+    processes = {line.pid for line in reading.lines if line.pid is not None and " NCCL " in line.text[:200]}
+    if len(processes) > 1:
+        return True
+    named = Counter(line.rank for line in reading.lines if line.rank is not None)
+    return sum(times >= KEYED for times in named.values()) > 1
 
 
 _KEY = regex(r"(?:^|[ ,|;(\[{])\"?(?:global_)?rank\"?[ =:]{1,2}(\d{1,6})(?=$|[ ,|;)\]}])", re.IGNORECASE)

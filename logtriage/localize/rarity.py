@@ -25,7 +25,7 @@ from logtriage.model import JOB_ROLES, Line, Source, SourceRole
 from logtriage.regex import regex
 
 LEAST_STEPS = 10  # a healthy part with fewer steps is no history, whether all of them were read …
-LEAST_READ = 4  # … or only so many: of large files the first and last are
+LEAST_READ = 3  # … or only so many: of large files the first and last are
 ODD_TIMES = 2  # so many times as many lines of its own as any other host has
 LEAST_HOSTS = 4  # of fewer nodes none is odd
 LEAST_WRITERS = 4  # of fewer ranks of one file none stands for itself

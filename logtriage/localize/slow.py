@@ -17,7 +17,7 @@ from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.localize.step_parts import Parts, straggling
-from logtriage.localize.stragglers import Straggling, compare
+from logtriage.localize.stragglers import Alike, Straggling, compare
 from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
@@ -167,19 +167,54 @@ def _held_by_disk(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     return Slowness("slow.data", (), (disk.row, *slow[:2]), disk.waiting / 100, disk.told)
 
 
-LEAST_BESIDE = 3  # slow ranks of a machine tell that the one other is, too, of which one line was read
+LEAST_BESIDE = 3  # of fewer slow ranks of a machine nothing follows for the others
 
 
-def _with_last_of_machine(slow: Straggling, told: Sequence[Duration], topology: Topology) -> Straggling:
-    """With the one rank of a machine whose others are all slow, if the last that it told is slow as well."""
-    last = {each.rank: each.seconds for each in told if each.kind == slow.kind}
+LEAST_HOSTS = 8  # of fewer machines none is odd
+LEAST_OF_HOST = 3  # values of all its ranks together
+
+
+def _whole_machines(measured: Sequence[Duration], topology: Topology) -> Straggling | None:
+    """The ranks of machines on which all take longer, where too little was read of each rank by itself.
+
+    Of a very large job a window of a file holds one line of a rank, but lines of all ranks of its machine.
+    """
+    numbers: dict[str, int] = {}
+    of_hosts = [
+        replace(each, rank=numbers.setdefault(host, len(numbers)))
+        for each in measured
+        if (host := topology.host_of_rank.get(each.rank)) is not None
+    ]
+    found = compare(of_hosts, LEAST_OF_HOST) if len(numbers) >= LEAST_HOSTS else None
+    if not isinstance(found, Straggling):
+        return None
+    hosts = {host for host, number in numbers.items() if number in found.ranks}
+    ranks = tuple(sorted(rank for rank, host in topology.host_of_rank.items() if host in hosts))
+    first = {
+        each.rank: each.line for each in reversed(measured) if each.kind == found.kind and each.rank in ranks
+    }
+    return replace(found, ranks=ranks, first=tuple(sorted(first.items())))
+
+
+def _with_rest_of_machine(slow: Straggling, told: Sequence[Duration], topology: Topology) -> Straggling:
+    """With all ranks of a machine most of which are slow, unless one told of a usual time since."""
+    last = {each.rank: each for each in told if each.kind == slow.kind}
     ranks = set(slow.ranks)
     for host in topology.hosts_of(slow.ranks):
         there = {rank for rank, where in topology.host_of_rank.items() if where == host}
         others = there - ranks
-        if len(others) == 1 and len(there) > LEAST_BESIDE:
-            ranks |= {rank for rank in others if last.get(rank, 0.0) > slow.bar}
+        is_most = len(there) > LEAST_BESIDE and len(others) * 2 < len(there)
+        if is_most and all(_may_be_slow(last.get(rank), slow) for rank in others):
+            ranks |= others
     return replace(slow, ranks=tuple(sorted(ranks)))
+
+
+def _may_be_slow(last: Duration | None, slow: Straggling) -> bool:
+    """Whether a rank told nothing, or last of a slow time, or only before any was slow."""
+    if last is None or last.seconds > slow.bar:
+        return True
+    since = slow.since.time if slow.since is not None else None
+    return since is not None and last.line.time is not None and last.line.time < since
 
 
 def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness | None:
@@ -187,13 +222,17 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     measured = list(durations(scene, topology))
     found = compare(measured)
     if isinstance(found, Straggling):
-        return of_ranks(_with_last_of_machine(found, measured, topology), topology)
+        return of_ranks(_with_rest_of_machine(found, measured, topology), topology)
     numbers: dict[str, int] = {}
     if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
         hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
         told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
         ranks = tuple(sorted(rank for rank, host in topology.host_of_rank.items() if host in hosts))
         return Slowness("slow.straggler", ranks, of.lines, of.factor, told, of.since, hosts=hosts)
+    if isinstance(found, Alike) and found.ranks * 2 < topology.size:
+        whole = _whole_machines(measured, topology)
+        if whole is not None:
+            return of_ranks(whole, topology)
     if found is None and (last := slowest_rank(scene)) is not None:
         told = (
             f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"

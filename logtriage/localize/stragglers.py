@@ -51,8 +51,11 @@ class Alike:
     ranks: int
 
 
-def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
-    """The ranks that hold the others up; Alike where enough ranks are told of and none does."""
+def compare(told: Iterable[Duration], least: int = LEAST_VALUES) -> Straggling | Alike | None:
+    """The ranks that hold the others up; Alike where enough ranks are told of and none does.
+
+    Those of whom there are `least` values of a kind are compared.
+    """
     kinds: dict[tuple[str, str], dict[int, list[Duration]]] = defaultdict(lambda: defaultdict(list))
     for each in told:
         kinds[each.kind][each.rank].append(each)
@@ -61,9 +64,7 @@ def compare(told: Iterable[Duration]) -> Straggling | Alike | None:
     for (form, field), by_rank in sorted(kinds.items()):
         if WAIT.search(field) or not (WORK.search(field) or DATA.search(field)):
             continue
-        enough = {
-            rank: values[-MOST_VALUES:] for rank, values in by_rank.items() if len(values) >= LEAST_VALUES
-        }
+        enough = {rank: values[-MOST_VALUES:] for rank, values in by_rank.items() if len(values) >= least}
         if len(enough) < 2:
             continue
         waits = [of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)]
