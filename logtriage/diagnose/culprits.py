@@ -39,6 +39,10 @@ def blame(
     if root.failure_type == "numerics.nan" and (alone := _own_nan(members)) is not None:
         return alone, f"rank {alone.ranks[0]} alone had it before all others"
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
+    if root.failure_type == "hang.silent" and not root.is_learned:  # who watches the job is not who is late
+        members = tuple(each for each in members if each.capture("rank") or each.capture("host"))
+        if not members:
+            return Culprits(), ""
     if root.failure_type in VICTIMS_SPEAK:
         if root.failure_type == "network.rendezvous":
             if (odd := fails_otherwise(members)) is not None:

@@ -84,6 +84,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         and each.role is Role.CAUSE
         and not each.recovered
         and each.failure_type not in CONSEQUENCES
+        and not _met_nobody(each, root)
     ]
     hints = hints or _dropped_data(findings, suspects.ranks)
     if hints:
@@ -149,6 +150,20 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, so that the flight "
             "recorder shows who is missing.",
         ),
+    )
+
+
+CLOCKS_APART = 90.0  # seconds
+
+
+def _met_nobody(candidate: Candidate, root: Group) -> bool:
+    """Whether a suspect only lost, or did not find, the peers that had long given up waiting for it."""
+    gave_up = [each.time for each in root.causes if each.time is not None]
+    return (
+        candidate.failure_type.startswith("network.")
+        and candidate.time is not None
+        and bool(gave_up)
+        and candidate.time - max(gave_up) > CLOCKS_APART
     )
 
 
