@@ -158,6 +158,7 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
 _STATUS_ZERO = regex(
     r"(?i:\b(?:exit(?:ed)?|return(?:ed)?|ended|completed)\b[^\n]{0,12}\b(?:code|status)\b[^\n]{0,24}[ :=]0\b)"
     r"|\bTrial status: \d+ TERMINATED\s*$"  # every trial of a sweep came to its end
+    r"|^Job 'raysubmit_\w+' succeeded\s*$"  # the entry point's status was 0
 )
 
 

@@ -44,7 +44,7 @@ RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error:
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 # A notebook that is out of time stops at once; one that a model wrote in a sandbox is not the job.
-_STOPS_AT_ONCE = ("notebook.time_limit",)
+_STOPS_AT_ONCE = ("notebook.time_limit", "modal.time_limit")
 CALM_LINES = 20  # so many calm lines of a rank …
 CALM_SECONDS = 5.0  # … so long after its exception: a process that died writes no more
 SUCCESS_LINES = 12  # of the same writer after an error, among which it may say that a further try went well
