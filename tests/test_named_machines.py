@@ -168,3 +168,14 @@ def test_a_label_that_is_no_machine_s_name_is_that_of_the_machine_whose_file_it_
         for node in range(3)
     }
     assert place(tmp_path, files | kernels)[1] == ("cn-5",)
+
+
+def test_a_kernel_log_of_no_named_machine_names_none(tmp_path: Path) -> None:
+    log = (
+        "".join(f"gx-b7:41{n}:41{n} [{n}] NCCL INFO cudaDriverVersion 12080\n" for n in range(4))
+        + behind("[rank2]: ", traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered"))
+        + "[0]:\n  time      : 2026-01-31_08:00:09\n  host      : gx-b7\n  rank      : 2 (local_rank: 2)\n"
+        "  exitcode  : 1 (pid: 412)\n"
+    )
+    kernel = "[Sat Jan 31 07:59:58 2026] systemd[1]: Started Session 3 of user ops.\n" * 4
+    assert place(tmp_path, {"dmesg.txt": kernel, "train.log": log}) == ((2,), ("gx-b7",))

@@ -386,6 +386,17 @@ def test_a_loader_that_complains_between_most_steps_shows_that_they_wait(
     assert (slow is not None and slow.failure_type == "slow.data") is is_slow
 
 
+@pytest.mark.parametrize(("waited", "is_slow"), [(7.5, True), (0.4, False)])
+def test_a_wait_that_is_told_beside_a_bar_is_held_against_its_pace(waited: float, is_slow: bool) -> None:
+    text = "".join(
+        f"loader: waited for the next batch for {waited + n % 3 / 10:.1f} sec\n"
+        f"train:  {n}%|#    | {n}/100 [{n // 6:02d}:{10 * n % 60:02d}<16:40, 10.0{n % 9}s/it, loss=2.{n}]\n"
+        for n in range(1, 25)
+    )
+    slow = findings(of_rank(0, text)).slowness
+    assert (slow is not None and slow.failure_type == "slow.data") is is_slow
+
+
 def pace(rank: int, times: list[float], own: float) -> str:
     """What was read of one rank among many: few of its steps."""
     return "".join(

@@ -93,8 +93,14 @@ _COMPLAINT = regex(
     r"(?i)\b(?:data ?-?load(?:ing|er)s?|loading (?:the )?data|input pipeline|(?:next|data) batch)\b"
     r"[^\n]{0,60}?\b(?:long|slow\w{0,4}|stall\w{0,4}|wait\w{0,4}|starv\w{0,4}|blocked)\b[^\n]{0,40}?"
     r"\b(?P<seconds>\d{1,5}(?:\.\d{1,3})?) ?s(?:ec(?:ond)?s?)?\b"
+    # `waited for the next batch: 20.4 s`
+    r"|\b(?:wait(?:ed|ing|s)?|block(?:ed|s)|stall(?:ed|s)|starv(?:ed|es)) (?:for|on|by) "
+    r"(?:[\w'-]{1,20} ){0,3}?(?:batch(?:es)?|data|samples?|inputs?|data ?-?loaders?)\b[^\n\d]{0,24}?"
+    r"\b(?P<waited>\d{1,5}(?:\.\d{1,3})?) ?s(?:ec(?:ond)?s?)?\b"
 )
-_OF_LOADERS = ("oad", "nput", "batch")
+_OF_LOADERS = ("oad", "nput", "batch", "data", "ample")
+# What a bar without times says of its steps.
+_PACE = regex(r"[ ,](?P<seconds>\d{1,5}(?:\.\d{1,3})?)s/it\b")
 LEAST_INTERVALS = 10  # between steps, of which most hold a complaint
 
 
@@ -102,19 +108,36 @@ def _complaints(traces: Sequence[Trace], scene: Scene) -> list[tuple[float, Line
     """Of the times between steps the share that the program says, between them, it waited for data."""
     shares: list[tuple[float, Line]] = []
     for trace in traces:
-        points = [point.line for point in trace.points if point.line.time is not None][:MOST_POINTS]
+        dated = [each.line for each in trace.points if each.line.time is not None]
+        bars = [each.line for each in trace.points if _pace(each.line) is not None]
+        points = (bars if len(bars) > len(dated) else dated)[:MOST_POINTS]
         at, waited, said = 0, 0.0, None
         for line in scene.lines(trace.file) if len(points) > LEAST_INTERVALS else ():
             if at < len(points) and line.number >= points[at].number:
-                took = (points[at].time or 0.0) - (points[at - 1].time or 0.0)
+                took = _took(points[at - 1], points[at])
                 if at > 0 and took > 0:
                     shares.append((min(1.0, waited / took), said or points[at]))
                 at, waited, said = at + 1, 0.0, None
             elif any(word in line.message for word in _OF_LOADERS):
                 found = _COMPLAINT.search(line.message[:400])
-                if found is not None and float(found["seconds"]) > waited:
-                    waited, said = float(found["seconds"]), line
+                if found is None:
+                    continue
+                if (told := float(found["seconds"] or found["waited"])) > waited:
+                    waited, said = told, line
     return shares if len(shares) >= LEAST_INTERVALS else []
+
+
+def _pace(step: Line) -> float | None:
+    """The seconds that a step takes, as its bar says."""
+    found = _PACE.search(step.text[:600]) if "s/it" in step.text else None
+    return float(found["seconds"]) if found is not None else None
+
+
+def _took(before: Line, step: Line) -> float:
+    """The seconds from one step to the next: by their times, else by the pace of the bar."""
+    if step.time is not None and before.time is not None and step.time > before.time:
+        return step.time - before.time
+    return _pace(step) or 0.0
 
 
 _BATCH_TIMERS = ("batch-generator", "batch generator", "batch_input")
