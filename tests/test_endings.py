@@ -373,6 +373,19 @@ def test_polls_that_go_on_alone_for_far_longer_than_any_step_show_a_hang(tmp_pat
     assert kind(tmp_path / "b", driver__log=work + "".join(alone.splitlines(True)[:9])) == "none.running"
 
 
+@pytest.mark.parametrize(("minutes", "told"), [(70, "hang.silent"), (33, "none.running")])
+def test_polls_behind_few_steps_show_what_was_done_last(tmp_path: Path, minutes: int, told: str) -> None:
+    """Steps of reinforcement learning take minutes each, and grow."""
+    text = "".join(f"{clock(600 * n)} INFO learner step {n} reward 0.{n}\n" for n in range(1, 4))
+    text += f"{clock(1810)} INFO learner begins to update its policy\n"
+    text += "".join(
+        f"{clock(1830 + 30 * n)} INFO 10.1.1.9:{4000 + n} GET /metrics 200\n" for n in range(2 * minutes)
+    )
+    body = judged(tmp_path, {"driver.log": text}).verdict
+    assert body.failure_type == told
+    assert told != "hang.silent" or any("begins to update" in each.text for each in body.evidence)
+
+
 def test_stacks_that_somebody_took_show_a_hang(tmp_path: Path) -> None:
     stacks = (
         "$ py-spy dump --pid 77\nProcess 77: python fit.py\nPython v3.11.4 (/usr/bin/python3.11)\n\n"

@@ -113,3 +113,37 @@ RUNNING: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("files", RUNNING.values(), ids=RUNNING)
 def test_a_job_that_steps_to_the_end_of_its_log_runs(tmp_path: Path, files: Mapping[str, str]) -> None:
     assert judged(tmp_path, files).verdict.failure_type == "none.running"
+
+
+def start(rank: int, last: str = "joined the group of 4") -> str:
+    return (
+        f"2026-01-31 08:00:0{rank},000 {7100 + rank} INFO opened device {rank}\n"
+        f"2026-01-31 08:00:1{rank},000 {7100 + rank} INFO {last}\n"
+    )
+
+
+RANKS = {f"worker_{rank}.log": start(rank) for rank in range(4)}
+IDLE = (
+    "$ date\nSat Jan 31 08:24:41 UTC 2026\n$ nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv\n"
+    + ("0 %, 702 MiB\n" * 4)
+)
+LISTED = "[ann@cn-3 ~]$ date\nSat Jan 31 11:24:41 UTC 2026\n$ ps -eo pid,cmd\n   7102 python fit.py\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "hangs"),
+    [
+        ({**RANKS, "look.txt": IDLE}, True),
+        ({**RANKS, "look.txt": LISTED}, True),
+        ({**RANKS, "look.txt": IDLE.replace("08:24", "08:06")}, False),  # it may still be compiling
+        ({**RANKS, "look.txt": IDLE.replace("0 %, 702", "97 %, 702", 1)}, False),
+        ({**RANKS, "look.txt": LISTED.replace("7102", "911")}, False),  # it may have ended
+        ({**RANKS, "worker_2.log": start(2, "reads shard 7"), "look.txt": IDLE}, False),
+    ],
+)  # fmt: skip
+def test_all_ranks_that_stand_at_one_point_of_their_start_hang(
+    tmp_path: Path, files: Mapping[str, str], hangs: bool
+) -> None:
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type == "hang.silent") is hangs
+    assert not hangs or "joined the group" in body.evidence[0].text

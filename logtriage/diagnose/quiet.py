@@ -19,6 +19,7 @@ from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
 from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 from logtriage.rulebank.rule import Role
 
 
@@ -111,6 +112,10 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     if outcome.line is not None and outcome.line not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.line, "the last sign of progress"))
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
+    if outcome.line is not None and (doing := _before_polls(findings.scene, outcome.line)) is not None:
+        evidence.append(
+            Evidence(doing, "what it did last, before all that came was one line again and again")
+        )
     if own is not None and own not in [each.line for each in evidence]:
         evidence.append(Evidence(own, "the last line of the log that reported steps"))
     if outcome.seen is not None and outcome.seen not in [each.line for each in evidence]:
@@ -151,7 +156,7 @@ def _diverged(left: Divergence, outcome: Outcome) -> Decision:
 
 def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]) -> Decision:
     topology = findings.topology
-    there = slow.hosts or (topology.hosts_of(slow.ranks) if len(topology.hosts) > 1 else ())
+    there = slow.hosts or (topology.hosts_of(slow.ranks) if topology.is_spread else ())
     if not there and slow.ranks and len(topology.hosts) == 1 and not topology.is_spread:
         there = topology.hosts  # of a job on one machine it is that one
     hosts = dict.fromkeys(topology.machine(host) or host for host in there)
@@ -220,6 +225,17 @@ def _last_after(scene: Scene, point: Line) -> Line | None:
             return last
         last = line if line.number > point.number and line.text.strip() else last
     return last
+
+
+POLLS = 20
+
+
+def _before_polls(scene: Scene, point: Line) -> Line | None:
+    """The last line behind a point before one kind of lines alone fills the rest of its file, and is not it."""
+    behind = [line for line in scene.lines(point.file) if line.number > point.number and line.text.strip()]
+    kinds = [without_digits(line.message) for line in behind]
+    count = next((n for n, kind in enumerate(reversed(kinds)) if kind != kinds[-1]), 0)
+    return behind[-count - 1] if count >= POLLS else None
 
 
 def of_part(decision: Decision, findings: Findings) -> Decision:

@@ -96,18 +96,18 @@ def _listed_as_running(scene: Scene, last: Line, patience: float) -> Sight | Non
             continue
         now = max((now for line in asked for now in clocks(line.text[:400])), default=None)
         told = [at for line in reading.lines if line not in asked for at in clocks(line.text[:400])]
-        if now is None or not any(abs((at - _naive(begun)).total_seconds()) < QUARTER for at in told):
+        if now is None or not any(abs((at - naive(begun)).total_seconds()) < QUARTER for at in told):
             continue
-        if (silence := (now - _naive(last.time or 0.0)).total_seconds()) > patience:
+        if (silence := (now - naive(last.time or 0.0)).total_seconds()) > patience:
             return Sight(row, f"it was listed as running {silence:.0f} s after the last step")
     return None
 
 
-def _naive(time: float) -> datetime:
+def naive(time: float) -> datetime:
     return datetime.fromtimestamp(time, UTC).replace(tzinfo=None)
 
 
-def _is_zone(silence: float) -> bool:
+def is_zone(silence: float) -> bool:
     """Whether a difference may be one of two zones alone, and the clocks show the same moment."""
     return abs(silence - round(silence / QUARTER) * QUARTER) <= QUARTER_REST and silence < 14 * 3600.0
 
@@ -120,8 +120,8 @@ def _looked(scene: Scene, last: Line, patience: float) -> Sight | None:
         if _PRESENT.search(text) is None:
             continue
         for now in clocks(text):
-            silence = (now - _naive(last.time or 0.0)).total_seconds()
-            if silence > patience and not _is_zone(silence):
+            silence = (now - naive(last.time or 0.0)).total_seconds()
+            if silence > patience and not is_zone(silence):
                 return Sight(line, f"{silence:.0f} s after the last step somebody looked: nothing had come")
     return None
 
@@ -138,7 +138,7 @@ def _listed(scene: Scene, last: Line, patience: float) -> Sight | None:
         named = [(line, row) for line, row in rows if row["file"].rsplit("/", 1)[-1] == name]
         if not named:
             continue
-        now = max((now for line in reading.lines for now in _dated(line)), default=None)
+        now = max((now for line in reading.lines for now in told_now(line)), default=None)
         line, row = named[-1]
         if now is None or (changed := _of_year(f"{row['day']} {row['clock']}", now)) is None:
             continue
@@ -157,16 +157,17 @@ def _tailed(scene: Scene, last: Line, patience: float) -> Sight | None:
         if reading.source.file == last.file or len(reading.lines) > LINES_BEHIND:
             continue
         seen = [line for line in reading.lines if line.text.strip() == end]
-        now = max((now for line in reading.lines if line not in seen for now in _dated(line)), default=None)
+        now = max((now for line in reading.lines if line not in seen for now in told_now(line)), default=None)
         if not seen or now is None:
             continue
-        silence = (now - _naive(last.time or 0.0)).total_seconds()
-        if silence > patience and not _is_zone(silence):
+        silence = (now - naive(last.time or 0.0)).total_seconds()
+        if silence > patience and not is_zone(silence):
             return Sight(seen[-1], f"still the last line {silence:.0f} s after the last step")
     return None
 
 
-def _dated(line: Line) -> Iterator[datetime]:
+def told_now(line: Line) -> Iterator[datetime]:
+    """The clocks of a line that tells of the present, as `date` does; not of files that are listed."""
     if _PRESENT.search(line.text[:400]) is not None and _LISTED.match(line.text[:600]) is None:
         yield from clocks(line.text[:400])
 

@@ -13,6 +13,7 @@ from logtriage.localize.frozen import frozen
 from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.health_checks import only_checked
 from logtriage.localize.left_in_order import left_in_order
+from logtriage.localize.never_began import never_began
 from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, Trace, usual_interval
@@ -54,6 +55,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     if (last := progress.last_step) is None:
         if (seen := only_checked(scene)) is not None:
             return Outcome("hang", None, why=seen.why, seen=seen.line)
+        if (still := never_began(scene)) is not None:
+            return Outcome("hang", still.last, why=still.why, seen=still.seen)
         return Outcome("unclear", None, why="no step was ever reported")
     newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
@@ -339,6 +342,7 @@ def _elapsed(bar: re.Match[str]) -> float:
 
 BEATS = 20
 LONGEST_PAUSES = 3.0  # Unicron's factor, taken of the longest interval instead of the average
+FEW_STEPS, LONGEST_OF_FEW = 6, 6.0  # of so few steps, the next one may well take longer than any
 ALONE_SECONDS = 1800.0  # a save or an evaluation can take so long beside polls
 
 
@@ -347,11 +351,12 @@ def _beats_alone(scene: Scene, last: Line, traces: Sequence[Trace], silence: flo
     for far longer than any step took.
     """
     trace = next((each for each in traces if each.last.line == last), None)
-    if trace is None or len(trace.points) < 6:
+    if trace is None:
         return False
+    pauses = LONGEST_PAUSES if len(trace.points) >= FEW_STEPS else LONGEST_OF_FEW
     times = [point.line.time for point in trace.points if point.line.time is not None]
     longest = max((later - earlier for earlier, later in pairwise(times)), default=0.0)
-    if longest <= 0 or silence < max(ALONE_SECONDS, LONGEST_PAUSES * longest):
+    if longest <= 0 or silence < max(ALONE_SECONDS, pauses * longest):
         return False
     since = [
         line
