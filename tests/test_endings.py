@@ -386,6 +386,23 @@ def test_polls_behind_few_steps_show_what_was_done_last(tmp_path: Path, minutes:
     assert told != "hang.silent" or any("begins to update" in each.text for each in body.evidence)
 
 
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [("destroy_process_group (torch/distributed/distributed_c10d.py:2041)", "hang.silent"),
+     ("_shutdown (/usr/lib/python3.12/threading.py:1624)", "hang.silent"),
+     ("forward (model/block.py:88)", "none.completed")],
+)  # fmt: skip
+def test_a_job_that_was_done_and_never_left_hangs(tmp_path: Path, frame: str, told: str) -> None:
+    log = steps(40) + f"{clock(90)} INFO Training completed.\n"
+    stacks = (
+        "Process 91: python fit.py\nPython v3.12.3 (/usr/bin/python3.12)\n\n"
+        f'Thread 91 (idle): "MainThread"\n    {frame}\n    main (fit.py:31)\n'
+    )
+    body = judged(tmp_path, {"train.log": log, "stacks_rank0.txt": stacks}).verdict
+    assert body.failure_type == told
+    assert told != "hang.silent" or frame.split()[0] in body.evidence[0].text
+
+
 def test_stacks_that_somebody_took_show_a_hang(tmp_path: Path) -> None:
     stacks = (
         "$ py-spy dump --pid 77\nProcess 77: python fit.py\nPython v3.11.4 (/usr/bin/python3.11)\n\n"

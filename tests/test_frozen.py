@@ -124,7 +124,8 @@ def start(rank: int, last: str = "joined the group of 4") -> str:
 
 RANKS = {f"worker_{rank}.log": start(rank) for rank in range(4)}
 IDLE = (
-    "$ date\nSat Jan 31 08:24:41 UTC 2026\n$ nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv\n"
+    "$ date\nSat Jan 31 08:24:41 UTC 2026\n"
+    "$ nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv\n"
     + ("0 %, 702 MiB\n" * 4)
 )
 LISTED = "[ann@cn-3 ~]$ date\nSat Jan 31 11:24:41 UTC 2026\n$ ps -eo pid,cmd\n   7102 python fit.py\n"

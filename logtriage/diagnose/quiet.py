@@ -7,6 +7,7 @@ from dataclasses import replace
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.last_words import last_errors, tells_of_silence
+from logtriage.diagnose.never_left import never_left
 from logtriage.localize.behind import broke_off_first, stopped_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
@@ -41,6 +42,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return slow_job(findings, slow, ())
     if not hints and (left := diverged(findings.progress.traces, findings.scene)) is not None:
         return _diverged(left, outcome)
+    if outcome.kind == "completed" and (stuck := never_left(findings.scene, outcome)) is not None:
+        return stuck
     if outcome.kind == "completed" and outcome.line is not None:
         return Decision(
             "none.completed",
@@ -231,7 +234,7 @@ POLLS = 20
 
 
 def _before_polls(scene: Scene, point: Line) -> Line | None:
-    """The last line behind a point before one kind of lines alone fills the rest of its file, and is not it."""
+    """The last line behind a point before one kind of lines alone fills the rest of its file."""
     behind = [line for line in scene.lines(point.file) if line.number > point.number and line.text.strip()]
     kinds = [without_digits(line.message) for line in behind]
     count = next((n for n, kind in enumerate(reversed(kinds)) if kind != kinds[-1]), 0)

@@ -1,7 +1,7 @@
 """A job that came up, wrote alike on all its ranks, and then nothing, as somebody saw who looked much later.
 
-No step was ever reported, so no usual time between steps tells how long is too long; what tells it is that all
-of several ranks stopped at one point of their start, long before a clock in what was seen beside the logs.
+No step was ever reported, so no usual time between steps tells how long is too long. What tells it is that
+all of several ranks stopped at one point of their start, long before a clock beside the logs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _PID = regex(r"(?<![\d.:])\d{2,8}(?![\d.:])")
 
 
 def _are_alive(scene: Scene, looks: set[str]) -> bool:
-    """Whether what somebody saw lists a process that runs: by its age, or by a number under which a rank wrote."""
+    """Whether what somebody saw lists a process that runs: by its age, or the number of one that wrote."""
     if any(line.file in looks for line, _ in running(scene)):
         return True
     of_ranks = {
