@@ -36,6 +36,8 @@ def test_durations_are_read_with_their_units() -> None:
     }
     assert timings("data 0.2 compute 610.9 comm 281.2") == {"data": 0.2, "compute": 610.9, "comm": 281.2}
     assert timings("time (ms) backward(ms): 30.5") == {"backward": pytest.approx(0.0305)}
+    assert timings("Data Time: 9.5s | Step Time: 2.5s") == {"data_time": 9.5, "step_time": 2.5}
+    assert timings("time/load_wait_per_step: 3.5") == {"load_wait": 3.5}
 
 
 @pytest.mark.parametrize(
@@ -443,3 +445,33 @@ def test_a_rank_beside_slow_ones_is_slow_unless_it_told_of_a_usual_time_since(
     found = findings(*logs).slowness
     assert found is not None
     assert found.ranks == tuple(range(size))
+
+
+@pytest.mark.parametrize(("waited", "is_slow"), [(6.0, True), (0.1, False)])
+def test_metrics_one_a_line_below_their_step_tell_that_it_waits_for_data(
+    waited: float, is_slow: bool
+) -> None:
+    text = "".join(
+        f"[batch={step}/900]:\n   * loss/total: 2.{step}\n   * time/data_wait_per_step: {waited}\n"
+        f"   * time/compute_per_step: 2.5\n   * tokens/total: {step * 4096}\n"
+        for step in range(1, 30)
+    )
+    found = findings(reading("out.log", text)).slowness
+    assert (found is not None and found.failure_type == "slow.data") == is_slow
+    assert found is None or "data_wait" in found.lines[0].text
+
+
+def test_a_slow_rank_has_its_host_where_that_of_no_other_rank_is_known() -> None:
+    peers = measured([FAST] * 20, [SLOW - FAST] * 20)
+    slow = measured([SLOW] * 20, [0.01] * 20)
+    texts = {0: peers, 8: peers, 16: slow, 24: peers}
+    found = findings(
+        *(of_rank(rank, text, host="gpu-c" if rank == 16 else None) for rank, text in texts.items())
+    )
+    assert decide(found).culprits.hosts == ("gpu-c",)
+
+
+def test_of_a_rank_that_was_slow_all_along_its_first_steps_are_cited() -> None:
+    slow = measured([SLOW + number / 1000 for number in range(20)], [0.01] * 20)
+    found = told(*[measured([FAST] * 20, [SLOW - FAST] * 20)] * 3, slow)
+    assert found is not None and [line.number for line in found.lines] == [20, 1]

@@ -20,7 +20,8 @@ from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 _TIMING = regex(
-    r"(?P<name>[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)(?: ?\((?P<named_unit>ms|s|sec|seconds|t)\))?\s*[:=]?\s*"
+    r"(?P<name>(?:[A-Za-z]{2,12} (?=[Tt]ime\b))?[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)"
+    r"(?: ?\((?P<named_unit>ms|s|sec|seconds|t)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
@@ -39,6 +40,7 @@ _COMPOSED = regex(
     r"|collectives?|in|for|sync|queue)(?:[_-]|$)){2,6}$"
 )
 _SUFFIX = regex(r"_(ms|msec|s|sec|secs|seconds)$")
+_OF_EACH = regex(r"(?:[\w.-]{1,30}/){0,3}([a-z]\w{1,30}?)_per_(?:batch|step|iter(?:ation)?)$")
 WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
 WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h", re.IGNORECASE)
@@ -49,9 +51,11 @@ def timings(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for match in _TIMING.finditer(text[-2_000:]):
         unit = match["unit"] or match["named_unit"]
-        name = match["name"].strip(" -._").lower()
+        name = match["name"].strip(" -._").lower().replace(" ", "_")
         if unit == "t":  # open_clip's `Data (t): 5.9 Batch (t): 6.5`
             name, unit = f"{name}_time", "s"
+        if (of_each := _OF_EACH.match(name)) is not None:  # `time/data_wait_per_batch`
+            name = of_each[1]
         if unit is None and (suffix := _SUFFIX.search(name)):
             name, unit = name[: suffix.start()], suffix[1]
         if unit is None:

@@ -6,7 +6,7 @@ the contrast within a step: waiting for data against everything else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -16,6 +16,7 @@ from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
+from logtriage.localize.step_blocks import step_blocks
 from logtriage.localize.step_parts import Parts, straggling
 from logtriage.localize.stragglers import Alike, Straggling, compare
 from logtriage.localize.topology import Topology
@@ -51,24 +52,10 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     """A job that waits for data longer than it computes, in most of the steps that it reports."""
     shares = _shares_of_timers(scene)
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
-        values = timings(line.message.replace('"', ""))
-        data = [
-            value
-            for name, value in values.items()
-            if DATA.search(name) and not (WORK.search(name) or _WHOLE.match(name))
-        ]
-        whole = [value for name, value in values.items() if _WHOLE.match(name)]
-        work = [
-            value
-            for name, value in values.items()
-            if WORK.search(name) and not DATA.search(name) and not WAIT.search(name)
-        ]
-        if {"iter_time", "forward_time", "train_time"} <= values.keys():  # ESPnet's wait for the next batch
-            data, whole = [values["iter_time"]], [values["train_time"]]
-        if data and whole and max(data) <= max(whole) and max(whole) > 0:
-            shares.append((max(data) / max(whole), line))
-        elif data and work and max(work) > 0:
-            shares.append((max(data) / (max(data) + max(work)), line))
+        if (share := _waited(timings(line.message.replace('"', "")))) is not None:
+            shares.append((share, line))
+    if len(shares) < 4:
+        shares += _shares_of_blocks(traces, scene)
     if len(shares) < 4 and (profiled := _profiled(scene)) is not None:
         share, line = profiled
         told = f"the profiler says that {share:.0%} of the training was waiting for data"
@@ -86,6 +73,42 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     lines = tuple(dict.fromkeys((plainest, begun, *others)))[:3]
     told = f"steps spend {typical:.0%} of their time waiting for data"
     return Slowness("slow.data", (), lines, typical, told)
+
+
+def _waited(values: Mapping[str, float]) -> float | None:
+    """The share of a step that was spent waiting for data, by its named durations."""
+    data = [
+        value
+        for name, value in values.items()
+        if DATA.search(name) and not (WORK.search(name) or _WHOLE.match(name))
+    ]
+    whole = [value for name, value in values.items() if _WHOLE.match(name)]
+    work = [
+        value
+        for name, value in values.items()
+        if WORK.search(name) and not DATA.search(name) and not WAIT.search(name)
+    ]
+    if {"iter_time", "forward_time", "train_time"} <= values.keys():  # ESPnet's wait for the next batch
+        data, whole = [values["iter_time"]], [values["train_time"]]
+    if data and whole and max(data) <= max(whole) and max(whole) > 0:
+        return max(data) / max(whole)
+    return max(data) / (max(data) + max(work)) if data and work and max(work) > 0 else None
+
+
+def _shares_of_blocks(traces: Sequence[Trace], scene: Scene) -> list[tuple[float, Line]]:
+    """The same of metrics that stand one a line below their step."""
+    shares = []
+    for trace in {trace.file: trace for trace in reversed(traces)}.values():
+        for block in step_blocks(trace, scene):
+            share = _waited({name: seconds for name, (seconds, _) in block.items()})
+            told = max(
+                (each for name, each in block.items() if DATA.search(name) and not WORK.search(name)),
+                key=lambda each: each[0],
+                default=None,
+            )
+            if share is not None and told is not None:
+                shares.append((share, told[1]))
+    return shares
 
 
 # What a loader says of itself while a step waits for it: `data loading is slow: 20.4 seconds so far`.

@@ -204,5 +204,5 @@ def _telling(
             late = [each for each in values if each.line.number >= since.number] or late
         return max(late, key=lambda each: each.seconds).line
 
-    lines = [slowest(worst), *([since] if since is not None else []), *map(slowest, slow)]
+    lines = [slowest(worst), since or by_rank[worst][0].line, *map(slowest, slow)]
     return tuple(dict.fromkeys(lines))[:4]
