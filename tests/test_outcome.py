@@ -131,6 +131,16 @@ def test_a_bar_that_is_drawn_anew_without_moving_shows_a_hang(end: str) -> None:
     assert outcome(moving + frozen + bar(120, 4900) + bar(121, 4902)).kind == "running"
 
 
+def test_a_bar_that_stands_still_before_the_first_step_shows_a_hang() -> None:
+    def bar(count: int, passed: str) -> str:
+        return f"Packing (num_proc=8):  {count // 8}%|###  | {count}/800 [{passed}<0:01:10, 9.9 examples/s]\n"
+
+    moving = "".join(bar(count, f"0:00:{count // 10:02d}") for count in range(10, 500, 10))
+    assert outcome(moving + "".join(bar(490, f"{hour}:10:00") for hour in range(1, 5))).kind == "hang"
+    assert outcome(moving + "".join(bar(490, f"0:0{minute}:00") for minute in range(1, 5))).kind == "unclear"
+    assert outcome(moving + bar(490, "2:00:00") + bar(490, "3:00:00") + bar(700, "3:00:09")).kind == "unclear"
+
+
 def test_steps_without_a_time_are_dated_by_the_lines_above_them() -> None:
     def told(step: int) -> str:
         reports = "".join(f"completed step: {step}, seconds: 2.{rank}, loss: 2.1\n" for rank in range(4))

@@ -57,6 +57,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", None, why=seen.why, seen=seen.line)
         if (still := never_began(scene)) is not None:
             return Outcome("hang", still.last, why=still.why, seen=still.seen)
+        if (bar := _frozen_before_steps(scene)) is not None:
+            told = f"before any step, a bar was drawn for {bar[1]:.0f} s and did not move"
+            return Outcome("hang", bar[0], bar[1], told)
         return Outcome("unclear", None, why="no step was ever reported")
     newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
@@ -334,6 +337,18 @@ def _frozen_bar(scene: Scene, last: Line) -> float | None:
     count, _, began = run[0]
     silence = run[-1][2] - began
     return silence if silence > max(FROZEN_SECONDS, FROZEN_STEPS * began / count) else None
+
+
+def _frozen_before_steps(scene: Scene) -> tuple[Line, float] | None:
+    """The bar with which a file ends that came no further: data are prepared, or weights loaded, before steps.
+
+    With the seconds for which it was drawn so.
+    """
+    for reading in scene.readings:
+        last = reading.lines[-1] if reading.source.role in JOB_ROLES and reading.lines else None
+        if last is not None and (silence := _frozen_bar(scene, last)) is not None:
+            return last, silence
+    return None
 
 
 def _elapsed(bar: re.Match[str]) -> float:
