@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.cut_short import may_be_cut_away
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.fewer_adapters import with_fewer_adapters
 from logtriage.diagnose.own_words import behind_own_words
 from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
@@ -34,7 +35,7 @@ def decide(findings: Findings) -> Decision:
 
     Of a job that hangs or is slow, and for which nobody is blamed, it says whether all ranks did alike.
     """
-    decision = behind_own_words(findings, _decided(findings))
+    decision = with_fewer_adapters(findings, behind_own_words(findings, _decided(findings)))
     if decision.confidence > PART_CONFIDENCE and may_be_cut_away(decision.failure_type, findings):
         decision = replace(decision, confidence=PART_CONFIDENCE)
     where = findings.scene, findings.progress, findings.topology

@@ -1,0 +1,82 @@
+"""Jobs whose first exchange never ends: who lacks an adapter, who came too late, and who only looks on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, clock, judged, steps
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+WATCH = "".join(
+    f"{clock(1200 * n)} INFO sentinel no iteration completed for {1200 * n} s\n" for n in range(1, 4)
+)
+BOTH = "[0]mlx5_2:1/IB [1]mlx5_5:1/IB [RO]"
+
+
+def node(number: int, adapters: str, failed: str = "", after: str = "") -> dict[str, str]:
+    host, log = f"gpx-{number}", ""
+    for local in range(2):
+        head = f"{host}:80{local}:81{local} [{local}] "
+        log += f"{head}NCCL INFO Bootstrap: Using eno1:10.3.0.{number}<0>\n"
+        if failed:
+            log += f"{head}transport/net_ib.cc:480 NCCL WARN NET/IB : Unable to open device {failed}\n"
+        log += f"{head}NCCL INFO NET/IB : Using {adapters}; OOB eno1:10.3.0.{number}<0>\n"
+        log += (
+            f"{head}NCCL INFO ncclCommInitRankConfig comm 0x5{local} rank {2 * number + local} nranks 8 "
+            f"cudaDev {local} nvmlDev {local} busId {local}000 commId 0x7 - Init COMPLETE\n"
+        )
+    return {f"{host}.log": log + after}
+
+
+ONE = "[0]mlx5_2:1/IB [RO]"
+
+
+@pytest.mark.parametrize(
+    ("files", "hosts"),
+    [
+        ({**node(0, BOTH, after=WATCH), **node(1, BOTH), **node(2, ONE), **node(3, BOTH)}, ("gpx-2",)),
+        ({**node(0, BOTH, after=WATCH), **node(1, ONE, "mlx5_5")}, ("gpx-1",)),
+        ({**node(0, BOTH, after=WATCH), **node(1, ONE)}, ()),  # which of two kinds of machines is odd?
+        ({**node(0, ONE, "mlx5_5", WATCH), **node(1, ONE, "mlx5_5"), **node(2, ONE, "mlx5_5")}, ()),
+        ({**node(0, BOTH, after=steps(9) + WATCH), **node(1, ONE, "mlx5_5")}, ()),  # it had worked
+    ],
+)
+def test_the_host_that_found_fewer_adapters_holds_up_the_first_exchange(
+    tmp_path: Path, files: dict[str, str], hosts: tuple[str, ...]
+) -> None:
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "hang.silent"
+    assert body.culprits.hosts == hosts  # nor who watched
+
+
+WAITED = (
+    "{} 301 E coordination: DEADLINE_EXCEEDED: Barrier timed out. "
+    "Id: [Init]Wait_for_all_tasks_to_register::0. 5/6 tasks came\n"
+)
+REFUSED = "{} 302 E grpc: failed to connect to all addresses; last error: Connection refused\n"
+
+
+@pytest.mark.parametrize(("late", "told"), [(700.0, "network.rendezvous"), (310.0, "network.connection")])
+def test_who_finds_nobody_that_had_given_up_long_before_is_only_late(
+    tmp_path: Path, late: float, told: str
+) -> None:
+    files = {
+        f"worker_{rank}.log": f"{clock(rank)} 300 INFO unpacking the environment\n"
+        + WAITED.format(clock(301 + rank))
+        for rank in range(6)
+    }
+    files["worker_4.log"] = (
+        f"{clock(4)} 300 INFO unpacking the environment\n{clock(late - 9)} 300 INFO unpacked\n"
+        + REFUSED.format(clock(late))
+    )
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == told
+    assert body.culprits.ranks == (4,)
