@@ -64,9 +64,16 @@ WAITED = (
 REFUSED = "{} 302 E grpc: failed to connect to all addresses; last error: Connection refused\n"
 
 
-@pytest.mark.parametrize(("late", "told"), [(700.0, "network.rendezvous"), (310.0, "network.connection")])
+STALLED = "{} 302 E requests.exceptions.ConnectTimeout: https://models.example.org:443 timed out\n"
+
+
+@pytest.mark.parametrize(
+    ("late", "words", "told"),
+    [(700.0, REFUSED, "network.rendezvous"), (310.0, REFUSED, "network.connection"),
+     (700.0, STALLED, "network.connection")],
+)  # fmt: skip
 def test_who_finds_nobody_that_had_given_up_long_before_is_only_late(
-    tmp_path: Path, late: float, told: str
+    tmp_path: Path, late: float, words: str, told: str
 ) -> None:
     files = {
         f"worker_{rank}.log": f"{clock(rank)} 300 INFO unpacking the environment\n"
@@ -75,7 +82,7 @@ def test_who_finds_nobody_that_had_given_up_long_before_is_only_late(
     }
     files["worker_4.log"] = (
         f"{clock(4)} 300 INFO unpacking the environment\n{clock(late - 9)} 300 INFO unpacked\n"
-        + REFUSED.format(clock(late))
+        + words.format(clock(late))
     )
     body = judged(tmp_path, files).verdict
     assert body.failure_type == told

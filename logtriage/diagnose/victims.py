@@ -20,6 +20,7 @@ from logtriage.localize.departed import departed
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Culprits, Evidence, Line
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 
@@ -154,10 +155,17 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
 
 
 CLOCKS_APART = 90.0  # seconds
+_NOBODY_THERE = regex(r"(?i)\b(?:refused|reset by (?:remote )?peer|broken pipe|closed by|socket closed)\b")
 
 
 def _met_nobody(candidate: Candidate, root: Group) -> bool:
-    """Whether a suspect only lost, or did not find, the peers that had long given up waiting for it."""
+    """Whether a suspect only lost, or did not find, the peers that had long given up waiting for it.
+
+    Of a service outside of the job it may have waited for longer than its peers for it.
+    """
+    text = candidate.line.message[:1000]
+    if _NOBODY_THERE.search(text) is None or "://" in text:
+        return False
     gave_up = [each.time for each in root.causes if each.time is not None]
     return (
         candidate.failure_type.startswith("network.")
