@@ -170,6 +170,15 @@ def test_other_launchers_tell_exits_too(line: str, code: int) -> None:
     assert code in {each.code for each in gather_exits(scene(reading("job.out", line + "\n")))}
 
 
+@pytest.mark.parametrize("name", ["[[40718,1],9]", "[prterun-cn-4-8811@1,9]"])
+def test_open_mpi_names_the_rank_that_ended_first_above_its_code(name: str) -> None:
+    text = (
+        f"prterun detected that one or more processes exited\n\n   Process name: {name}\n   Exit code:    3\n"
+    )
+    (exit_,) = gather_exits(scene(reading("job.out", text)))
+    assert (exit_.rank, exit_.code) == (9, 3)
+
+
 def test_words_about_other_things_are_no_exits() -> None:
     text = "rank 3 has exit code handling\nexitcode  : not yet\n[1]:\n  rank : 4\nlayers[0]: ok\n"
     assert gather_exits(scene(reading("job.out", text))) == []

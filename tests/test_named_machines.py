@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, behind, clock, place, steps, traceback
+from scenes import bank_read_once, behind, clock, judged, place, steps, traceback
 
 IMPORT = traceback("ModuleNotFoundError: No module named 'einops'")
 KILLED = "State: Terminated\n      Reason: OOMKilled\n      Exit Code: 137\n"
@@ -179,3 +179,29 @@ def test_a_kernel_log_of_no_named_machine_names_none(tmp_path: Path) -> None:
     )
     kernel = "[Sat Jan 31 07:59:58 2026] systemd[1]: Started Session 3 of user ops.\n" * 4
     assert place(tmp_path, {"dmesg.txt": kernel, "train.log": log}) == ((2,), ("gx-b7",))
+
+
+def test_files_of_one_machine_that_are_called_after_their_writers_are_of_that_machine(tmp_path: Path) -> None:
+    files = {}
+    for rank in range(4):
+        host = f"cn-{rank // 2}"
+        said = f"{host}:{70 + rank}:{90 + rank} [0] NCCL INFO comm 0x5 rank {rank} nranks 4 - Init COMPLETE\n"
+        files[f"log-fit-asr-{rank}"] = said * 3 + steps(20) + (IMPORT if rank == 3 else "")
+    kernels = {
+        f"dmesg/cn-{node}.log": "[    1.000000] Linux version 6.1.0 (gcc)\n[    2.000000] ACPI: ready\n"
+        for node in range(2)
+    }
+    assert place(tmp_path, files | kernels) == ((3,), ("cn-1",))
+
+
+@pytest.mark.parametrize("words", ["pod tune-{at} on {host}", "Running on host {host}", "hostname: {host}"])
+def test_the_first_words_of_each_file_tell_where_it_runs(tmp_path: Path, words: str) -> None:
+    def of_node(at: int, last: str, host: str) -> str:
+        head = f"2026-05-01 10:00:00 INFO {words.format(at=at, host=host)}, 8 processes\n"
+        return (
+            head + "".join(f"2026-05-01 10:01:{n:02d} INFO step {n} loss 2.{n}\n" for n in range(30)) + last
+        )
+
+    error = "[rank9]: OSError: [Errno 28] No space left on device: '/scratch/z'\n"
+    files = {"tune-0.log": of_node(0, "", "rk-7"), "tune-1.log": of_node(1, error, "rk-4")}
+    assert judged(tmp_path, files).verdict.culprits.hosts == ("rk-4",)

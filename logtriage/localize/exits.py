@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import signal
 from collections.abc import Iterable
@@ -121,7 +122,11 @@ def gather_exits(scene: Scene) -> list[Exit]:
             Exit(
                 line=sign.line,
                 code=decode(code),
-                rank=_signed(rank) if (rank := sign.hit.capture("rank")) else _named(_RANK, said),
+                rank=_signed(rank)
+                if (rank := sign.hit.capture("rank"))
+                else _process_above(sign.line, scene)
+                if sign.rule.id == "mpi.rank_exit"
+                else _named(_RANK, said),
                 local_rank=_signed(sign.hit.capture("local_rank")),
                 host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
                 pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, said),
@@ -163,6 +168,19 @@ def gather_exits(scene: Scene) -> list[Exit]:
 _RANK = regex(r"(?i)\b(?:(?:global|process)[ _])?rank[ :=#]{1,2}(\d{1,6})\b(?! ?[-~])")
 _OF_A_NODE = regex(r"\([\w.-]{1,80}, rank=\d{1,6}, pid=\d{1,9}[^()]{0,80}\)")  # SkyPilot's label
 _PID = regex(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
+
+
+# How Open MPI names who ended first: by its job and rank, on the line above its code.
+_PROCESS_NAME = regex(
+    r"^[^\n]{0,80}?\bProcess name: \[(?:\[\d{1,9},\d{1,9}\]|[\w.-]{1,120}@\d{1,9}),(?P<rank>\d{1,6})\]"
+)
+
+
+def _process_above(line: Line, scene: Scene) -> int | None:
+    lines = scene.lines(line.file)
+    at = bisect.bisect_left(lines, line.number, key=lambda each: each.number)
+    named = _PROCESS_NAME.match(lines[at - 1].text[:300]) if at > 0 else None
+    return int(named["rank"]) if named is not None else None
 
 
 def _named(pattern: re.Pattern[str], text: str) -> int | None:

@@ -1,4 +1,7 @@
-"""Hosts of files that begin as a terminal did: `me@cn-3:~$ python train.py | tee train.log`."""
+"""Hosts of files that begin as a terminal did: `me@cn-3:~$ python train.py | tee train.log`.
+
+Or with words of where their process runs: `pod trainer-1 on cn-3, world size 16`.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,31 @@ def prompted_hosts(scene: Scene) -> dict[str, str]:
 
     Of one file alone the prompt may be that of the machine from which its job was launched.
     """
-    found = _prompts(scene, named=False)
-    return found if len(set(found.values())) == len(found) > 1 else {}
+    for found in (_prompts(scene, named=False), _stated(scene)):
+        if len(set(found.values())) == len(found) > 1:
+            return found
+    return {}
+
+
+HEAD_LINES = 8
+_RUNS_ON = regex(
+    rf"\b(?:[Pp]od \"?[a-z0-9][\w.-]{{0,120}}\"? (?:(?:is|was|running|started|scheduled|placed) ){{0,2}}"
+    r"on (?:(?:node|host) )?|(?:[Rr]unning|[Ss]tarted|[Ll]aunched) on (?:the )?(?:node|host) "
+    rf"|[Hh]ostname ?[:=] )({HOST_WORD})(?![\w.-])"
+)
+
+
+def _stated(scene: Scene) -> dict[str, str]:
+    """The one host that the first lines of each file say that it runs on."""
+    found: dict[str, str] = {}
+    for reading in scene.readings:
+        if reading.source.host is not None or reading.source.role not in JOB_ROLES:
+            continue
+        said = (_RUNS_ON.search(line.text[:300]) for line in reading.lines[:HEAD_LINES])
+        hosts = {runs[1] for runs in said if runs is not None and is_host(runs[1])}
+        if len(hosts) == 1:
+            found[reading.source.file] = hosts.pop()
+    return found
 
 
 def whole_names(scene: Scene) -> dict[str, str]:
