@@ -144,3 +144,20 @@ def test_a_program_that_crashes_again_elsewhere_is_none_of_the_job() -> None:
     crash = CRASHED.format
     assert of_machines((190, "m0", crash(pid=71)), (600, "m1", crash(pid=83))) == [True, True]
     assert of_machines((190, "m0", crash(pid=71)), (195, "m1", crash(pid=83))) == [False, False]
+
+
+KILLED = "Memory cgroup out of memory: Killed process {pid} ({name}) total-vm:9kB, anon-rss:9kB, file-rss:9kB"
+FAULT = "NVRM: Xid (PCI:0000:3b:00): 31, pid={pid}, name={name}, Ch 00000008, intr 0. MMU Fault: ENGINE"
+
+
+@pytest.mark.parametrize("told", [KILLED, FAULT])
+def test_a_program_without_which_the_job_went_on_is_none_of_its_ranks_later(told: str) -> None:
+    early, late = told.format(pid=71, name="shipper"), told.format(pid=83, name="shipper")
+    assert of_machines((20, "m0", early), (195, "m1", late)) == [True, True]
+
+
+@pytest.mark.parametrize("told", [KILLED, FAULT])
+def test_what_befell_a_rank_or_a_program_for_the_first_time_at_the_end_counts(told: str) -> None:
+    early, late = told.format(pid=71, name="python3"), told.format(pid=83, name="python3")
+    assert of_machines((20, "m0", early), (195, "m1", late)) == [True, False]
+    assert of_machines((195, "m1", told.format(pid=83, name="shipper"))) == [False]

@@ -129,6 +129,7 @@ def told_by_each(number: int, label: Callable[[int], str], *, faulty: int = 13) 
         lambda rank: f"cn-{rank // 8} {rank}: ",
         lambda rank: f"[{rank % 8}] ",  # those of a node's own processes
         lambda rank: f"({rank % 8}) ",
+        lambda rank: f"{rank % 8}>",
     ],
 )
 def test_a_number_before_each_line_is_what_the_words_behind_it_say(

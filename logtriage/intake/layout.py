@@ -32,7 +32,7 @@ _SRUN = regex(r" {0,5}(\d{1,6}):(?: +\S|$)")
 _SRUN_RANK = regex(r" {0,5}(\d{1,6}): +\[rank(\d{1,6})\]:")
 _TEE_NUMBER = regex(r"(?:\[[^\]]{1,60}\]:?)?\[(\d{1,5})\]:(?=.*\S)")
 _HOST_LABEL = regex(r"([A-Za-z0-9][\w.-]{1,99}):(?: |$)")
-_SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) [\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
+_SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) (?!\d+:)[\w./@()-]{1,100}(?:\[\d{1,10}\])?: ")
 # What pdsh and DeepSpeed's runner say of the hosts whose output they gather, each behind its name.
 _PDSH = regex(
     r"(?:\bpdsh@[\w.-]{1,100}: |Running on the following workers: )([\w.-]{1,100}(?:,[\w.-]{1,100}){0,999})"

@@ -74,6 +74,8 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         if host in by_machines and not _NUMBERED_NODE.match(host):
             continue  # its kernel log goes by that name as well
         elsewhere: set[str] = set().union(*(other for each, other in told_of.items() if each != host))
+        if names <= by_machines and host not in by_machines:
+            elsewhere = set()  # several files of one machine, each called after what wrote it
         if len(names) == 1 and (host not in said or host in labels) and not names & elsewhere:
             named.setdefault(host, next(iter(names)))
     spoken = {

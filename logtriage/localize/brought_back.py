@@ -14,6 +14,7 @@ from logtriage.intake.reading import Reading
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.habits import OF_RANKS, Kinds
 from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
 from logtriage.mining.kinds import key_of
 from logtriage.mining.summary import Key
 from logtriage.model import Line
@@ -25,23 +26,28 @@ LEAST_FILES = 4
 _NUMBERED = regex(r"/[\w.=-]{0,200}?(\d{1,6})(?:[_-]\d{1,4})?\.[A-Za-z]\w{0,15}\b")
 
 
-def as_brought_back(candidates: Sequence[Candidate], scene: Scene, kinds: Kinds) -> list[Candidate]:
+def as_brought_back(
+    candidates: Sequence[Candidate], scene: Scene, topology: Topology, kinds: Kinds
+) -> list[Candidate]:
     """The candidates, with damaged data that was a rank's part of a checkpoint named as such."""
     return [
         replace(each, failure_type="checkpoint.corrupt")
         if each.failure_type == "data.corrupt"
         and not each.recovered
-        and _is_of_its_rank(each)
+        and _is_of_its_rank(each, topology)
         and _all_began_alike(each, scene, kinds)
         else each
         for each in candidates
     ]
 
 
-def _is_of_its_rank(candidate: Candidate) -> bool:
+def _is_of_its_rank(candidate: Candidate, topology: Topology) -> bool:
+    """Whether a file bears the number of who found it damaged, or of one on that machine."""
     told = candidate.record.raised[-1].message if candidate.record and candidate.record.raised else ""
     named = _NUMBERED.findall(f"{told[:2000]} {candidate.line.text[:2000]}")
-    return candidate.rank is not None and bool(named) and int(named[-1]) == candidate.rank
+    if not named or candidate.rank is not None:
+        return bool(named) and int(named[-1]) == candidate.rank
+    return candidate.host is not None and topology.host_of_rank.get(int(named[-1])) == candidate.host
 
 
 def _all_began_alike(candidate: Candidate, scene: Scene, kinds: Kinds) -> bool:
@@ -65,9 +71,14 @@ def _only_then(reading: Reading, time: float, kinds: Kinds) -> frozenset[Key]:
     summary = kinds.of_files.get(reading.source.file)
     if summary is None:
         return frozenset()
-    near: Counter[Key] = Counter(key_of(line.text) for line in reading.lines if _is_near(line, time))
+    near = [line for line in reading.lines if _is_near(line, time)]
+    if not near:
+        return frozenset()
+    first, last = near[0].number, near[-1].number
     return frozenset(
-        key for key, count in near.items() if key in summary.keys and summary.keys[key].count == count
+        key
+        for key in {key_of(line.text) for line in near}
+        if key in summary.keys and first <= summary.keys[key].first[0] <= summary.keys[key].last[0] <= last
     )
 
 

@@ -100,6 +100,10 @@ class Group:
         return min((member.time for member in self.members if member.time is not None), default=None)
 
     @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(member.host for member in self.members if member.host is not None)
+
+    @property
     def ranks(self) -> frozenset[int]:
         return frozenset(member.rank for member in self.members if member.rank is not None)
 
@@ -163,8 +167,10 @@ def _broke_off(cause: Group, effect: Group) -> bool:
     """
     if effect.failure_type != "network.infiniband" or effect.sureness == 3 or cause.sureness < 2:
         return False
-    if cause.failure_type.startswith(_ENDS_NOBODY) or not cause.ranks or cause.ranks & effect.ranks:
+    if cause.failure_type.startswith(_ENDS_NOBODY) or cause.ranks & effect.ranks:
         return False
+    if not cause.ranks and (not cause.hosts or cause.hosts & effect.hosts):
+        return False  # of a traceback without a name its machine tells who went
     began, followed = cause.first_time, effect.first_time
     return began is not None and followed is not None and began <= followed + SLACK_SECONDS
 

@@ -33,7 +33,9 @@ _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
 # What comes and goes without a trace: connections to servers. A process that crashed is one of the job's only
 # where the job stops: of a synchronous one no rank can be missing.
 _PASSES = ("storage.", "network.connection")
-_CRASH = "process."
+# So it is with whom the kernel killed for its memory, and whose access to a GPU it stopped.
+_CRASH = ("process.", "host.out_of_memory", "cuda.")
+_RANKS_ARE = regex(r"(?i)^(?:python|pt_|ray|torchrun|pytest|ipython|conda)|^<")  # what ranks are called, too
 
 
 def lived_with(
@@ -59,11 +61,13 @@ def lived_with(
     usual = {_kind(each) for each in weak if _was_outlived(each, dated, last)}
     habits = _habits(passing, dated, last)
     beside = _crashes_of_others(passing, candidates, scene, topology, last)
+    programs = _lived_without(passing, dated, last)
     return {
         (each.line.file, each.line.number)
         for each in (*weak, *passing)
         if _kind(each) in usual | habits
         or id(each) in beside
+        or (each in passing and _program(each) in programs)
         or (each in passing and _was_outlived(each, dated, last))
         or (
             done is not None
@@ -213,7 +217,7 @@ def doubted(candidates: Sequence[Candidate]) -> set[tuple[str, int]]:
     return {
         (each.line.file, each.line.number)
         for each in candidates
-        if each.source_role in _MACHINE and each.failure_type.startswith(_CRASH) and not each.recovered
+        if each.source_role in _MACHINE and each.failure_type.startswith("process.") and not each.recovered
     }
 
 
@@ -222,6 +226,8 @@ _BY_SEGFAULT = ("-11", "11", "139")
 
 def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology: Topology) -> bool:
     """Whether the launcher of that machine reported its first end long after, and no crash of this kind."""
+    if not crash.failure_type.startswith("process."):
+        return False
     machine = topology.machine(crash.host)
     ends = [
         (each.capture("exitcode"), each.time)
@@ -232,6 +238,19 @@ def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology
     return bool(told) and all(
         code not in _BY_SEGFAULT and time > (crash.time or 0.0) + LIVED_WITH_SECONDS for code, time in told
     )
+
+
+def _program(candidate: Candidate) -> str | None:
+    """The program that a machine tells of, where ranks are not called so as a rule."""
+    name = candidate.capture("name") if candidate.failure_type.startswith(_CRASH) else None
+    return None if name is None or _RANKS_ARE.match(name) else name
+
+
+def _lived_without(
+    passing: Sequence[Candidate], dated: Sequence[tuple[float, int]], last: float | None
+) -> frozenset[str | None]:
+    """The programs of which the job lost one and went on for long: none of its ranks is called like them."""
+    return frozenset(_program(each) for each in passing if _was_outlived(each, dated, last)) - {None}
 
 
 def _came_elsewhere(crash: Candidate, crashes: Sequence[Candidate], candidates: Sequence[Candidate]) -> bool:
@@ -246,7 +265,19 @@ def _came_elsewhere(crash: Candidate, crashes: Sequence[Candidate], candidates: 
         and _kind(each) == _kind(crash)
         and abs((each.time or 0.0) - (crash.time or 0.0)) > OUTLIVED_SECONDS
     )
-    return next(apart, None) is not None and not _is_told_to_have_crashed(candidates)
+    if next(apart, None) is None:
+        return False
+    by_memory = crash.failure_type == "host.out_of_memory"
+    return not (_is_told_to_be_killed if by_memory else _is_told_to_have_crashed)(candidates)
+
+
+_BY_KILL = frozenset(("-9", "9", "137"))
+
+
+def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
+    return any(
+        each.capture("exitcode") in _BY_KILL for each in candidates if each.source_role not in _MACHINE
+    )
 
 
 def _is_told_to_have_crashed(candidates: Sequence[Candidate]) -> bool:
@@ -265,7 +296,7 @@ def _ends(scene: Scene) -> Iterator[Line]:
 def _may_pass(candidate: Candidate) -> bool:
     if candidate.failure_type.startswith(_PASSES):
         return candidate.strength is not Strength.DEFINITE
-    return candidate.failure_type.startswith(_CRASH)
+    return candidate.failure_type.startswith(_CRASH) and candidate.capture("name") is not None
 
 
 def _kind(candidate: Candidate) -> tuple[str, ...]:
@@ -274,6 +305,8 @@ def _kind(candidate: Candidate) -> tuple[str, ...]:
     if not candidate.failure_type.startswith(_CRASH):
         return (rule,)
     named = (candidate.capture(name) or "" for name in ("name", "module"))
+    if candidate.failure_type == "host.out_of_memory":
+        rule = candidate.failure_type  # several lines tell of one kill
     return (rule, *map(without_digits, named))
 
 

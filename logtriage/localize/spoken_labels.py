@@ -22,7 +22,7 @@ from logtriage.regex import regex
 
 _LABEL = regex(
     r"(?:\[[^\[\]\n]{1,100}\]|\([^()\n]{1,100}\)|(?=[\w./-]{0,80}\d)[A-Za-z][\w./-]{1,80} ?\|"
-    r"|(?:(?P<host>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,20})[ :/] ?)?\d{1,5} ?[:|>)]) "
+    r"|(?:(?P<host>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,20})[ :/] ?)?\d{1,5} ?[:|>)]) |\d{1,5}[|>]"
 )
 _NAMED = regex(r"\b(?:global_?)?rank[-_ =:]{0,2}(\d{1,6})\b", re.IGNORECASE)
 _OF_A_NODE = regex(r", rank=\d{1,6}, pid=")  # SkyPilot's `(worker2, rank=2, pid=…)` counts nodes
@@ -52,6 +52,7 @@ def with_spoken_ranks(reading: Reading, known: Mapping[str, int] | None = None) 
 
 def _read_behind(line: Line, ranks: Mapping[str, int], reader: LineReader) -> Line:
     label = _label(line)
+    label = label if label in ranks else label.rstrip()  # an indented line behind `3>`
     if label not in ranks:
         return line
     behind = line.text[len(label) :].encode("utf-8", "replace")
@@ -79,6 +80,8 @@ def _ranks_of_labels(reading: Reading) -> dict[str, int]:
         return {}
     counts = Counter(map(_label, sample))
     counts.pop("", None)
+    for label in [each for each in counts if each[-1] == " " and each[:-1] in counts]:
+        counts[label[:-1]] += counts.pop(label)
     labels = {label for label, times in counts.items() if times >= LEAST_LINES}
     if not 1 < len(labels) <= MOST_LABELS or sum(counts[each] for each in labels) < LABELLED * len(sample):
         return {}
