@@ -194,14 +194,20 @@ def test_files_of_one_machine_that_are_called_after_their_writers_are_of_that_ma
     assert place(tmp_path, files | kernels) == ((3,), ("cn-1",))
 
 
-@pytest.mark.parametrize("words", ["pod tune-{at} on {host}", "Running on host {host}", "hostname: {host}"])
-def test_the_first_words_of_each_file_tell_where_it_runs(tmp_path: Path, words: str) -> None:
-    def of_node(at: int, last: str, host: str) -> str:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tune-{at}.log", "pod tune-{at} on {host}"),  # the pod's name is the file's
+        ("out_{at}.txt", "pod tune-{at} on {host}"),
+        ("out_{at}.txt", "Running on host {host}"),
+        ("out_{at}.txt", "hostname: {host}"),
+    ],
+)
+def test_the_first_words_of_each_file_tell_where_it_runs(tmp_path: Path, name: str, words: str) -> None:
+    def of_node(at: int, host: str) -> str:
         head = f"2026-05-01 10:00:00 INFO {words.format(at=at, host=host)}, 8 processes\n"
-        return (
-            head + "".join(f"2026-05-01 10:01:{n:02d} INFO step {n} loss 2.{n}\n" for n in range(30)) + last
-        )
+        return head + "".join(f"2026-05-01 10:01:{n:02d} INFO step {n} loss 2.{n}\n" for n in range(30))
 
     error = "[rank9]: OSError: [Errno 28] No space left on device: '/scratch/z'\n"
-    files = {"tune-0.log": of_node(0, "", "rk-7"), "tune-1.log": of_node(1, error, "rk-4")}
+    files = {name.format(at=0): of_node(0, "rk-7"), name.format(at=1): of_node(1, "rk-4") + error}
     assert judged(tmp_path, files).verdict.culprits.hosts == ("rk-4",)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.event_objects import EventObjects, event_objects
-from logtriage.model import Line, SourceRole
+from logtriage.localize.rosters import HOST_WORD, is_host
+from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
 
 ASSIGNED = regex(r"Successfully assigned (?:[\w.-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
@@ -29,6 +30,13 @@ _IN_WORDS = regex(
     r"\b[Pp]od[ /]\"?(?:[\w-]{1,63}/)?(?P<pod>[a-z0-9][\w.-]{1,253})\"?,? "
     r"(?:\((?:on )?node[:= ] ?|(?:is |was |running |scheduled )?on node )\"?(?P<node>[a-z0-9][\w.-]{0,252}\w)"
 )
+
+# `pod trainer-3 on gpu-7`, among the first lines of what the pod wrote
+_SAYS_NODE = regex(
+    rf"\b[Pp]od \"?(?P<pod>[a-z0-9][\w.-]{{1,253}})\"? (?:(?:is|was|running|started) ){{0,2}}"
+    rf"on (?P<node>{HOST_WORD})(?![\w.-])"
+)
+HEAD_LINES = 8
 
 
 # Of a file: numbers of lines, going up, and the name that holds from there on.
@@ -114,6 +122,9 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
                     "node" in text and "od" in text and (found := _IN_WORDS.search(text))
                 ):
                     nodes.setdefault(found["pod"], found["node"])
+        for line in reading.lines[:HEAD_LINES] if reading.source.role in JOB_ROLES else ():
+            if (own := _SAYS_NODE.search(line.text[:300])) is not None and is_host(own["node"]):
+                nodes.setdefault(own["pod"], own["node"])
         if reading.source.role is not SourceRole.KUBERNETES:
             continue
         current: str | None = None
