@@ -115,6 +115,25 @@ def test_a_job_that_steps_to_the_end_of_its_log_runs(tmp_path: Path, files: Mapp
     assert judged(tmp_path, files).verdict.failure_type == "none.running"
 
 
+def undated(at: int, last: int) -> str:
+    head = f"process {at} of 4 is up\n"
+    return head + "".join(f"finished step {n} in 4.1 s, loss 2.{n}\n" for n in range(1, last + 1))
+
+
+@pytest.mark.parametrize(("clock", "hangs"), [("13:41:07", True), ("08:21:07", False)])
+def test_a_line_that_somebody_quotes_with_its_time_dates_a_log(
+    tmp_path: Path, clock: str, hangs: bool
+) -> None:
+    look = (
+        f"$ date; kubectl logs mesh-2 --tail=1 --timestamps\nSat Jan 31 {clock} UTC 2026\n"
+        "2026-01-31T08:20:11.400Z finished step 57 in 4.1 s, loss 2.5\n"
+    )
+    files = {f"mesh-{at}.log": undated(at, 57 if at == 2 else 58) for at in range(4)}
+    body = judged(tmp_path, {**files, "look.txt": look}).verdict
+    assert (body.failure_type == "hang.silent") is hangs
+    assert not hangs or body.culprits.ranks == (2,)
+
+
 def start(rank: int, last: str = "joined the group of 4") -> str:
     return (
         f"2026-01-31 08:00:0{rank},000 {7100 + rank} INFO opened device {rank}\n"
@@ -125,8 +144,7 @@ def start(rank: int, last: str = "joined the group of 4") -> str:
 RANKS = {f"worker_{rank}.log": start(rank) for rank in range(4)}
 IDLE = (
     "$ date\nSat Jan 31 08:24:41 UTC 2026\n"
-    "$ nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv\n"
-    + ("0 %, 702 MiB\n" * 4)
+    "$ nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv\n" + ("0 %, 702 MiB\n" * 4)
 )
 LISTED = "[ann@cn-3 ~]$ date\nSat Jan 31 11:24:41 UTC 2026\n$ ps -eo pid,cmd\n   7102 python fit.py\n"
 

@@ -103,11 +103,16 @@ def _has_stacks(scene: Scene) -> bool:
 
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:
-    first = stopped_first(findings.progress.traces)
+    of_files = findings.topology.rank_of_file
+    traces = [
+        each if each.rank is not None else replace(each, rank=of_files.get(each.file))
+        for each in findings.progress.traces
+    ]
+    first = stopped_first(traces)
     evidence = [Evidence(each.last.line, "its peers went on for longer, and then waited") for each in first]
     ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
     if not first:
-        early = broke_off_first(findings.progress.traces, findings.scene) or broke_off_alone(
+        early = broke_off_first(traces, findings.scene) or broke_off_alone(
             findings.scene, findings.topology, findings.progress.ranks()
         )
         ranks = tuple(early)

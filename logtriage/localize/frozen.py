@@ -14,6 +14,7 @@ from logtriage.localize.progress import Trace, usual_interval
 from logtriage.localize.scene import Scene
 from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 LATER_INTERVALS = 30.0  # of the usual ones between steps
 LINES_BEHIND = 40  # of the file of the last step, among which somebody may say what he saw
@@ -44,6 +45,7 @@ def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
         _looked(scene, last, patience)
         or _listed(scene, last, patience)
         or _tailed(scene, last, patience)
+        or _quoted(scene, last, traces, patience)
         or _queued(scene, last, patience)
         or _polled(scene, last, patience)
         or _said(scene, last, patience)
@@ -164,6 +166,34 @@ def _tailed(scene: Scene, last: Line, patience: float) -> Sight | None:
         if silence > patience and not is_zone(silence):
             return Sight(seen[-1], f"still the last line {silence:.0f} s after the last step")
     return None
+
+
+def _quoted(scene: Scene, last: Line, traces: Sequence[Trace], patience: float) -> Sight | None:
+    """The last step itself, as somebody saw it in a log that dates none of its own, beside what time it was.
+
+    `kubectl logs --timestamps --tail=1` dates the line with which the log of a pod ends.
+    """
+    lines = scene.lines(last.file)
+    if len(lines) > LINES_BEHIND:
+        return None
+    quoted = [trace.last.step for trace in traces if trace.last.line == last]
+    form = without_digits(last.message[:QUOTED_WIDTH])
+    is_quoted = any(
+        trace.file != last.file
+        and trace.last.step in quoted
+        and without_digits(trace.last.line.message[:QUOTED_WIDTH]) == form
+        for trace in traces
+    )
+    now = max((now for line in lines if line is not last for now in told_now(line)), default=None)
+    if not is_quoted or now is None:
+        return None
+    silence = (now - naive(last.time or 0.0)).total_seconds()
+    if silence > patience and not is_zone(silence):
+        return Sight(last, f"still the last line of a log {silence:.0f} s after it was written")
+    return None
+
+
+QUOTED_WIDTH = 24  # of a message that somebody quotes, and whose end he may have cut off
 
 
 def told_now(line: Line) -> Iterator[datetime]:
