@@ -31,6 +31,11 @@ def test_what_a_report_above_the_output_tells_is_how_the_job_ended() -> None:
         assert decide(findings(reading("tune.out", report(reason) + output()))).failure_type == failure_type
 
 
+def test_a_report_above_the_output_tells_that_all_went_well() -> None:
+    text = report("Successfully completed.") + output()
+    assert decide(findings(reading("tune.out", text))).failure_type == "none.completed"
+
+
 def test_a_report_above_the_output_of_an_earlier_run_is_past() -> None:
     text = report(MEMORY) + output() + report(LIMIT, 5) + output(20)
     assert decide(findings(reading("tune.out", text))).failure_type == "scheduler.time_limit"

@@ -17,6 +17,7 @@ from logtriage.localize.never_began import never_began
 from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, Trace, usual_interval
+from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 from logtriage.regex import regex
@@ -150,7 +151,11 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
 
     Where no step was ever reported, `done` right below an error only says that the program left.
     """
-    said = [sign for sign in reversed(progress.completed) if progress.new_steps_after(sign.line) < 2]
+    said = [
+        sign
+        for sign in reversed(progress.completed)
+        if progress.new_steps_after(sign.line) < 2 or is_reported_on_top(sign.line, scene)
+    ]
     return [
         sign.line
         for sign in said
@@ -340,7 +345,7 @@ def _frozen_bar(scene: Scene, last: Line) -> float | None:
 
 
 def _frozen_before_steps(scene: Scene) -> tuple[Line, float] | None:
-    """The bar with which a file ends that came no further: data are prepared, or weights loaded, before steps.
+    """The bar with which a file ends that came no further: data or weights are prepared before steps.
 
     With the seconds for which it was drawn so.
     """

@@ -27,7 +27,7 @@ from logtriage.localize.machine_complaints import (
 )
 from logtriage.localize.outcome import endings, steps_between, taken_up
 from logtriage.localize.progress import Progress, Trace
-from logtriage.localize.reports_on_top import reported_on_top
+from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
 from logtriage.localize.taught import is_taught_as_the_end, was_finished
 from logtriage.localize.tolerated import is_tolerated
@@ -94,10 +94,9 @@ def survivors(
     finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
     passed = lived_with(candidates, scene, progress, topology, kinds, done)
-    on_top = reported_on_top(candidates, scene)
     found = [
         candidate
-        if (candidate.line.file, candidate.line.number) in on_top
+        if is_reported_on_top(candidate.line, scene)
         else replace(candidate, recovered=True)
         if (candidate.line.file, candidate.line.number) in passed
         or _is_of_unfilled(candidate, unfilled)
