@@ -211,3 +211,9 @@ def test_the_first_words_of_each_file_tell_where_it_runs(tmp_path: Path, name: s
     error = "[rank9]: OSError: [Errno 28] No space left on device: '/scratch/z'\n"
     files = {name.format(at=0): of_node(0, "rk-7"), name.format(at=1): of_node(1, "rk-4") + error}
     assert judged(tmp_path, files).verdict.culprits.hosts == ("rk-4",)
+
+
+def test_the_one_machine_that_a_line_on_a_lost_one_names_is_it(tmp_path: Path) -> None:
+    files = {f"cn-{node}.log": steps(20) for node in range(4)}
+    files["batch.log"] = "platform: replica 2: Host EC2 (instance i-0ab12cd34ef56ab78) terminated. (cn-2)\n"
+    assert place(tmp_path, files)[1] == ("cn-2",)

@@ -224,3 +224,30 @@ def test_a_label_without_words_is_no_sign(tmp_path: Path) -> None:
     lines = indicated(judged(tmp_path, files), tmp_path)
     assert any("OutOfMemory" in line for line in lines)
     assert not any(line.rstrip().endswith("peer=0") for line in lines)
+
+
+def test_the_machine_of_the_last_rank_which_reports_for_all_is_no_odd_one(tmp_path: Path) -> None:
+    files = {}
+    for host in range(6):
+        own = [
+            f"[rank{4 * host + at}] {clock(10 * step + 2)} INFO arena: block {step}{at} cut afresh, {step} ms\n"
+            for step in range(20, 40)
+            for at in range(4)
+            if host == 2
+        ]
+        told = [
+            f"[rank23] {clock(10 * step + 1)} INFO report {word} of all at {step}: {step}.5\n"
+            for step in range(1, 40)
+            for word in ("loss", "pace", "norm", "heat", "load")
+            if host == 5
+        ]
+        every = [
+            f"[rank{4 * host + at}] {clock(10 * step)} INFO step {step} loss 2.1\n"
+            for step in range(1, 40)
+            for at in range(4)
+        ]
+        files[f"m{host}.log"] = "".join(sorted(own + told + every, key=lambda line: line.split("] ", 1)[1]))
+    files["slurm-9.out"] = "srun: error: Node failure on m2\n"
+    lines = indicated(judged(tmp_path, files), tmp_path)
+    assert sum("cut afresh" in line for line in lines) == 80
+    assert not any("report loss" in line for line in lines)

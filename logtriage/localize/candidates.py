@@ -131,6 +131,8 @@ def gather_candidates(
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             # Who tells of it has survived it.
             host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)
+            if host is None and sign.rule.id.startswith("cloud."):  # Slurm's notice names who wrote it
+                host = topology.only_host_in(sign.text)
         found.append(
             Candidate(
                 failure_type=_refined(sign),

@@ -185,6 +185,8 @@ def _came_back(final: Sequence[Candidate], cascade: Cascade, topology: Topology)
         return []
     of_checkpoint = any(_OF_CHECKPOINT.search(each.line.message[:600]) for each in root.causes)
     by_all = len(root.ranks) * 2 > topology.size > 1  # raised alike on most ranks: of what they share
+    if not root.ranks:  # where nobody names itself, on most machines
+        by_all = len(root.hosts) * 2 > len(topology.hosts) > 1
     if not of_checkpoint and not by_all:
         return []
     back = [

@@ -191,7 +191,7 @@ def lone_kinds(
     """The kinds that only the processes of one host wrote, most of them, and not only when they started.
 
     Empty where too few hosts are seen to tell, or where another has many lines of its own, too: no odd node.
-    A host whose output is one file is not judged where rank 0 is in it, which reports for all.
+    A host whose output is one file is not judged where the rank is in it that reports for all.
     """
     host_of_writers: dict[str, str] = {}
     for reading in readings:
@@ -208,8 +208,9 @@ def lone_kinds(
             files.setdefault(topology.machine(whose), []).append((source, summary))
     if host not in files or len(files.keys() - {None}) < LEAST_HOSTS:
         return frozenset()
-    reporting = topology.machine(topology.host_of_rank.get(0))
-    if len(files[host]) == 1 and host == reporting:
+    # The first rank reports for all, or the last one does.
+    reporting = {topology.machine(topology.host_of_rank.get(rank)) for rank in (0, topology.size - 1)}
+    if len(files[host]) == 1 and host in reporting:
         return frozenset()
     hosts_of: dict[Key, set[str | None]] = {}
     for each, members in files.items():
@@ -218,7 +219,8 @@ def lone_kinds(
                 hosts_of.setdefault(key, set()).add(each)
     own = {each: _own_kinds(files[each], hosts_of) for each in files}
     others = max(
-        (sum(kinds.values()) for each, kinds in own.items() if each not in (host, reporting, None)), default=0
+        (sum(kinds.values()) for each, kinds in own.items() if each not in {host, None, *reporting}),
+        default=0,
     )
     return frozenset(own[host]) if sum(own[host].values()) > ODD_TIMES * others else frozenset()
 
@@ -280,8 +282,7 @@ def of_most_ranks(
         key
         for key in kinds
         if not any(
-            key in each.keys
-            and each.keys[key].count * 2 < len(writers.get(source.file, ())) >= LEAST_WRITERS
+            key in each.keys and each.keys[key].count * 2 < len(writers.get(source.file, ())) >= LEAST_WRITERS
             for source, each in zip(sources, summaries, strict=True)
         )
     }

@@ -81,7 +81,9 @@ def _ranks_of_labels(reading: Reading) -> dict[str, int]:
     counts = Counter(map(_label, sample))
     counts.pop("", None)
     for label in [each for each in counts if each[-1] == " " and each[:-1] in counts]:
-        counts[label[:-1]] += counts.pop(label)
+        # `3>` before indented words, or `3| ` of which a line without words keeps the bar alone
+        rare, usual = sorted((label, label[:-1]), key=lambda each: counts[each])
+        counts[usual] += counts.pop(rare)
     labels = {label for label, times in counts.items() if times >= LEAST_LINES}
     if not 1 < len(labels) <= MOST_LABELS or sum(counts[each] for each in labels) < LABELLED * len(sample):
         return {}

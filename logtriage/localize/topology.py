@@ -74,6 +74,12 @@ class Topology:
         """How many ranks the job has at least: a rank 8 implies the ranks 0 to 7."""
         return max(self.world_size or 0, len(self.ranks), max(self.ranks, default=-1) + 1)
 
+    def only_host_in(self, text: str) -> str | None:
+        """The one host of the job that a text names, if it names but one."""
+        words = set(re.findall(r"[A-Za-z][\w.-]{1,100}\w", text[:2000]))
+        named = words & {*self.hosts, *self.host_named}
+        return named.pop() if len(named) == 1 else None
+
     def rank(self, line: Line, named: int | None = None) -> int | None:
         """The global rank that wrote a line; `named` is what the message says of its writer."""
         if line.file in self.rank_of_file:
