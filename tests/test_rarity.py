@@ -230,7 +230,7 @@ def test_the_machine_of_the_last_rank_which_reports_for_all_is_no_odd_one(tmp_pa
     files = {}
     for host in range(6):
         own = [
-            f"[rank{4 * host + at}] {clock(10 * step + 2)} INFO arena: block {step}{at} cut afresh, {step} ms\n"
+            f"[rank{4 * host + at}] {clock(10 * step + 2)} INFO arena: block {step}{at} cut afresh\n"
             for step in range(20, 40)
             for at in range(4)
             if host == 2

@@ -8,6 +8,7 @@ from dataclasses import replace
 from logtriage.diagnose.cut_short import may_be_cut_away
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.fewer_adapters import with_fewer_adapters
+from logtriage.diagnose.odd_one_out import with_odd_one
 from logtriage.diagnose.own_words import behind_own_words
 from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
@@ -39,6 +40,7 @@ def decide(findings: Findings) -> Decision:
     if decision.confidence > PART_CONFIDENCE and may_be_cut_away(decision.failure_type, findings):
         decision = replace(decision, confidence=PART_CONFIDENCE)
     where = findings.scene, findings.progress, findings.topology
+    decision = with_odd_one(findings, decision)
     if decision.failure_type.startswith(_OF_ALL_RANKS) and decision.culprits == Culprits():
         if (alike := in_unison(*where)) is not None:
             return replace(decision, why="; ".join(filter(None, (decision.why, alike))))

@@ -265,8 +265,9 @@ _TRIVIAL = regex(r"^[\W\d_]*$")
 def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Line]:
     """What the suspects wrote near their end and no other rank wrote: L4's spatial comparison on last words.
 
-    Lines are compared without their digits. At most two, the last ones; none where other ranks' output
-    is not there to compare with, or where the suspects differ all along.
+    Lines are compared without their digits, also with what they wrote themselves in the first half. At most
+    two, the last ones; none where other ranks' output is not there to compare with, or where the suspects
+    differ all along.
     """
     ends: dict[int, list[Line]] = defaultdict(list)
     for reading in scene.readings:
@@ -282,10 +283,16 @@ def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Li
     usual = {
         without_digits(line.message) for rank, lines in ends.items() if rank not in ranks for line in lines
     }
-    odd = [
-        line
-        for rank in ranks
-        for line in ends.get(rank, ())[-_ODD_TAIL:]
-        if without_digits(line.message) not in usual and not _TRIVIAL.match(line.message)
-    ]
+    odd = []
+    for rank in ranks:
+        lines = ends.get(rank, [])
+        # A rank that reports for all does so long before the end.
+        early = lines[: min(len(lines) // 2, len(lines) - _ODD_TAIL)] if len(lines) > _ODD_TAIL else []
+        habits = {without_digits(line.message) for line in early}
+        odd += [
+            line
+            for line in lines[-_ODD_TAIL:]
+            if not _TRIVIAL.match(line.message) and without_digits(line.message) not in usual
+            and without_digits(line.message) not in habits
+        ]
     return odd[-2:] if len(odd) <= _ODD_TAIL // 4 else []
