@@ -161,3 +161,21 @@ def test_what_befell_a_rank_or_a_program_for_the_first_time_at_the_end_counts(to
     early, late = told.format(pid=71, name="python3"), told.format(pid=83, name="python3")
     assert of_machines((20, "m0", early), (195, "m1", late)) == [True, False]
     assert of_machines((195, "m1", told.format(pid=83, name="shipper"))) == [False]
+
+
+def test_whom_the_kernel_killed_long_after_the_last_dated_line_may_be_the_one_that_the_job_misses(
+    tmp_path: Path,
+) -> None:
+    killed = (
+        "Out of memory: Killed process 4471 ({name}) total-vm:98kB, anon-rss:90kB, file-rss:0kB, shmem-rss:0kB"
+    )
+    for name, culprit in (("ray::Rollout", "host.out_of_memory"), ("telegraf", "unknown")):
+        driver = steps(100) + (
+            "Traceback (most recent call last):\n"
+            '  File "/srv/rl/loop.py", line 88, in one_round\n'
+            "    batch = ray.get(pending)\n"
+            "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+        )
+        file, text = kernel((3000, killed.format(name=name)))
+        verdict = judged(tmp_path / name[:3], {"driver.log": driver, file: text}).verdict
+        assert verdict.failure_type == culprit, name

@@ -59,7 +59,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
         return _hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
-    if outcome.kind == "running" and root is None and last_errors(findings):
+    if outcome.kind == "running" and root is None and (last_errors(findings) or _raised_last(findings)):
         return None  # who wrote them wrote nothing more: that job does not run
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None
@@ -74,6 +74,19 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
             "running",
         )
     return None
+
+
+def _raised_last(findings: Findings) -> bool:
+    """Whether a traceback that tells of others' end, and no step, is the last that a file of steps has."""
+    stepped = {trace.file for trace in findings.progress.traces}
+    return any(
+        each.record is not None
+        and bool(each.record.raised)
+        and not each.recovered
+        and each.line.file in stepped
+        and each.record is findings.scene.records[each.line.file][-1]
+        for each in findings.candidates
+    )
 
 
 def _is_reaction(root: Group | None, slow: Slowness) -> bool:

@@ -192,7 +192,20 @@ def _crashes_of_others(
             or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
         )
         and not any(re.search(rf"\b{each.capture('pid')}\b", text) for text in told)
+        and not (each.failure_type == "host.out_of_memory" and _may_be_missed(each, candidates))
     }
+
+
+_CLOCK = regex(r"\d:\d\d")
+
+
+def _may_be_missed(killed: Candidate, candidates: Sequence[Candidate]) -> bool:
+    """Whether the job says without a time that a process was killed, and one was that is called as ranks are."""
+    return _RANKS_ARE.match(killed.capture("name") or "") is not None and any(
+        each.failure_type == "process.killed" and _CLOCK.search(each.line.text[:120]) is None
+        for each in candidates
+        if each.source_role in OF_RANKS and not each.recovered
+    )
 
 
 def _all_spoke(ranks: set[int], crash: float, waited: set[int | None], last: Mapping[int, float]) -> bool:
