@@ -166,9 +166,7 @@ def test_what_befell_a_rank_or_a_program_for_the_first_time_at_the_end_counts(to
 def test_whom_the_kernel_killed_long_after_the_last_dated_line_may_be_the_one_that_the_job_misses(
     tmp_path: Path,
 ) -> None:
-    killed = (
-        "Out of memory: Killed process 4471 ({name}) total-vm:98kB, anon-rss:90kB, file-rss:0kB, shmem-rss:0kB"
-    )
+    killed = "Out of memory: Killed process 4471 ({name}) total-vm:98kB, anon-rss:90kB, file-rss:0kB"
     for name, culprit in (("ray::Rollout", "host.out_of_memory"), ("telegraf", "unknown")):
         driver = steps(100) + (
             "Traceback (most recent call last):\n"

@@ -200,7 +200,7 @@ _CLOCK = regex(r"\d:\d\d")
 
 
 def _may_be_missed(killed: Candidate, candidates: Sequence[Candidate]) -> bool:
-    """Whether the job says without a time that a process was killed, and one was that is called as ranks are."""
+    """Whether the job says, undated, that a process was killed, and one was that is called as ranks are."""
     return _RANKS_ARE.match(killed.capture("name") or "") is not None and any(
         each.failure_type == "process.killed" and _CLOCK.search(each.line.text[:120]) is None
         for each in candidates
