@@ -22,8 +22,11 @@ TIMED_OUT = (
 Notes = Callable[[int, int], int]
 
 
-def job(folder: Path, notes: Notes, table: int | None = None) -> Verdict:
-    """A job of which every rank waits in vain in the same collective, each beside some notes of its pool."""
+def job(folder: Path, notes: Notes, table: int | None = None, *, of_hosts: bool = False) -> Verdict:
+    """A job of which every rank waits in vain in the same collective, each beside some notes of its pool.
+
+    Each rank has its file, or each host one for all of its ranks.
+    """
     for rank in range(RANKS):
         dice = random.Random(rank)
         lines = []
@@ -34,10 +37,15 @@ def job(folder: Path, notes: Notes, table: int | None = None) -> Verdict:
             if table == rank and step % 50 == 0 and step > 100:
                 lines += [f"{at} INFO timers rank {each} forward {step}.{each}\n" for each in range(RANKS)]
         lines.append(TIMED_OUT.format(rank=rank))
-        path = folder / f"node{rank * HOSTS // RANKS:02d}" / f"rank_{rank}.log"
+        path = folder / f"node{rank * HOSTS // RANKS:02d}" / ("job.log" if of_hosts else f"rank_{rank}.log")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines))
+        before = path.read_text().splitlines(keepends=True) if path.exists() else []
+        path.write_text("".join(sorted((*before, *lines), key=_order)))
     return triage(folder, offline=True, workers=1)
+
+
+def _order(line: str) -> str:
+    return "~" if line.startswith("[rank") else line[:23]
 
 
 def usual(rank: int, step: int) -> int:
@@ -62,6 +70,13 @@ def test_a_host_all_of_whose_ranks_wrote_more_is_named(tmp_path: Path) -> None:
     verdict = job(tmp_path, lambda rank, step: 2 if rank // 4 == 1 and step > 350 else usual(rank, step))
     assert verdict.verdict.culprits.hosts == ("node01",)
     assert verdict.verdict.culprits.ranks == ()
+
+
+def test_a_host_of_which_one_file_tells_is_named_as_well(tmp_path: Path) -> None:
+    verdict = job(
+        tmp_path, lambda rank, step: 2 if rank // 4 == 6 and step > 350 else usual(rank, step), of_hosts=True
+    )
+    assert verdict.verdict.culprits.hosts == ("node06",)
 
 
 @pytest.mark.parametrize(

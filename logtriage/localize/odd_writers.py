@@ -11,7 +11,6 @@ hundreds; where too many differ, none is odd.
 
 from __future__ import annotations
 
-import bisect
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +49,19 @@ class OddWriter:
     is_more: bool  # than the others, of the most telling kind
 
 
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """A file: of a rank, or of a host, with offsets and times of lines in it."""
+
+    rank: int | None
+    host: str | None
+    summary: Summary
+    times: Sequence[tuple[int, float]]
+
+
+_Name = tuple[str | None, int | None]  # a host, or a rank
+
+
 def odd_writers(
     sources: Sequence[Source],
     summaries: Sequence[Summary],
@@ -60,38 +72,44 @@ def odd_writers(
     """The hosts and ranks that parted from all others before `until`, the farthest first; mostly none."""
     dated = {reading.source.file: _dated(reading) for reading in readings}
     writers = [
-        (rank, summary, dated[source.file])
+        _Writer(rank, topology.machine(host), summary, dated[source.file])
         for source, summary in zip(sources, summaries, strict=True)
-        if source.role is SourceRole.WORKER
-        and (rank := topology.rank_of_file.get(source.file, source.rank)) is not None
-        and len(dated.get(source.file, ())) > 1
+        if source.role in (SourceRole.WORKER, SourceRole.MERGED) and len(dated.get(source.file, ())) > 1
+        for rank in (topology.rank_of_file.get(source.file, source.rank),)
+        for host in (topology.host_of_rank.get(-1 if rank is None else rank) or _host(source, topology),)
     ]
-    ranks = sorted({rank for rank, *_ in writers})
-    if len(ranks) < LEAST:
+    if not writers:
         return ()
-    begin = min(times[0][1] for *_, times in writers)
-    end = max(times[-1][1] for *_, times in writers)
+    begin = min(each.times[0][1] for each in writers)
+    end = max(each.times[-1][1] for each in writers)
     end = end if until is None else min(end, until)
     if end <= begin:
         return ()
     import numpy as np
 
     edges = np.linspace(begin, end, WINDOWS + 1)
-    offsets = [_offsets(times, edges, summary.bytes) for _, summary, times in writers]
-    machines = [topology.machine(topology.host_of_rank.get(rank)) for rank in ranks]
-    hosts = sorted({each for each in machines if each is not None})
-    has_hosts = len(hosts) >= LEAST and None not in machines
-    members = np.array([[machine == host for machine in machines] for host in hosts], dtype=float)
-    found: dict[tuple[str | None, int | None], list[tuple[float, Key, int, bool]]] = defaultdict(list)
-    for key in _of_most([(rank, summary) for rank, summary, _ in writers]):
-        table = np.zeros((len(ranks), WINDOWS))
-        for (rank, summary, _), ends in zip(writers, offsets, strict=True):
-            if (count := summary.keys.get(key)) is not None:
-                table[bisect.bisect_left(ranks, rank)] += _by_window(count, summary.shift, ends)
-        for place, window, distance in _parted(table):
-            found[None, ranks[place]].append((abs(distance), key, window, distance > 0))
-        for place, window, distance in _parted(members @ table) if has_hosts else ():
-            found[hosts[place], None].append((abs(distance), key, window, distance > 0))
+    found: dict[_Name, list[tuple[float, Key, int, bool]]] = defaultdict(list)
+    of_ranks: list[tuple[_Writer, _Name]] = [
+        (each, (None, each.rank)) for each in writers if each.rank is not None
+    ]
+    of_hosts: list[tuple[_Writer, _Name]] = [
+        (each, (each.host, None)) for each in writers if each.host is not None
+    ]
+    if any(each.host is None for each, _ in of_ranks):
+        of_hosts = []  # of a host of which some ranks are missing fewer lines tell nothing
+    for named in (of_ranks, of_hosts):
+        names = sorted({name for _, name in named}, key=str)
+        if len(names) < LEAST:
+            continue
+        row_of = {name: row for row, name in enumerate(names)}
+        offsets = [_offsets(each.times, edges, each.summary.bytes) for each, _ in named]
+        for key in _of_most([(name, each.summary) for each, name in named]):
+            table = np.zeros((len(names), WINDOWS))
+            for (each, name), ends in zip(named, offsets, strict=True):
+                if (count := each.summary.keys.get(key)) is not None:
+                    table[row_of[name]] += _by_window(count, each.summary.shift, ends)
+            for place, window, distance in _parted(table):
+                found[names[place]].append((abs(distance), key, window, distance > 0))
     odd = [
         OddWriter(
             *whose,
@@ -105,20 +123,24 @@ def odd_writers(
     return tuple(sorted(odd, key=lambda each: -each.distance))
 
 
-def _of_most(writers: Sequence[tuple[int, Summary]]) -> list[Key]:
-    """The kinds that more than half of the ranks wrote, the commonest first, as many as are compared.
+def _host(source: Source, topology: Topology) -> str | None:
+    return topology.host_of_file.get(source.file) or source.host
+
+
+def _of_most(writers: Sequence[tuple[_Name, Summary]]) -> list[Key]:
+    """The kinds that more than half of the writers wrote, the commonest first, as many as are compared.
 
     What others wrote alone may be somebody's part in the job.
     """
-    wrote: dict[Key, set[int]] = defaultdict(set)
+    wrote: dict[Key, set[_Name]] = defaultdict(set)
     times: Counter[Key] = Counter()
-    for rank, summary in writers:
+    for name, summary in writers:
         for key, count in summary.keys.items():
             if len(key) >= SHAPE_LEAST:
-                wrote[key].add(rank)
+                wrote[key].add(name)
                 times[key] += count.count
-    ranks = len({rank for rank, _ in writers})
-    most = [key for key, _ in times.most_common() if len(wrote[key]) * 2 > ranks]
+    names = len({name for name, _ in writers})
+    most = [key for key, _ in times.most_common() if len(wrote[key]) * 2 > names]
     return most[: max(1, MOST_COMPARED // len(writers))]
 
 
