@@ -25,11 +25,16 @@ def node(number: int, label: Callable[[int], str], *, says: bool = True, faulty:
     """What one file gathers of eight ranks, one of which fails while it stores nothing more."""
     ranks = range(8 * number, 8 * number + 8)
     lines = [f"{label(rank)}{joined(rank)}" for rank in ranks if says and rank != faulty]
-    lines += [
-        f"{label(rank)}{clock(6 * at)} INFO sample {at} of {rank % 3} seen"
-        for at in range(30)
-        for rank in ranks
-    ]
+    told = written(number, label, lambda rank, at: f"INFO sample {at} of {rank % 3} seen", faulty)
+    return "".join(f"{line}\n" for line in lines) + told
+
+
+def written(
+    number: int, label: Callable[[int], str], words: Callable[[int, int], str], faulty: int = 13
+) -> str:
+    """What eight ranks of a node write of 30 samples, and one of them of its end."""
+    ranks = range(8 * number, 8 * number + 8)
+    lines = [f"{label(rank)}{clock(6 * at)} {words(rank, at)}" for at in range(30) for rank in ranks]
     if faulty in ranks:
         lines += [f"{label(faulty)}{line}" for line in KEY.splitlines()]
     return "\n".join(lines) + "\n"
@@ -109,17 +114,9 @@ def test_of_a_namespace_without_a_word_on_the_jobs_pods_no_other_pod_counts() ->
     assert not any(other_jobs(told).concern(line, Role.CAUSE) for line in (*told[1].lines, *told[2].lines))
 
 
-def told_by_each(number: int, label: Callable[[int], str], *, faulty: int = 13) -> str:
+def told_by_each(number: int, label: Callable[[int], str]) -> str:
     """As `node`, of ranks that name themselves in the lines of their own program alone."""
-    ranks = range(8 * number, 8 * number + 8)
-    lines = [
-        f"{label(rank)}{clock(6 * at)} <rank {rank}> loop: update {at} took {rank % 3}"
-        for at in range(30)
-        for rank in ranks
-    ]
-    if faulty in ranks:
-        lines += [f"{label(faulty)}{line}" for line in KEY.splitlines()]
-    return "\n".join(lines) + "\n"
+    return written(number, label, lambda rank, at: f"<rank {rank}> loop: update {at} took {rank % 3}")
 
 
 @pytest.mark.parametrize(

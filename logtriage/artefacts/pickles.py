@@ -21,7 +21,6 @@ class PickleFault(Exception):
     """Why a pickle is not read: cut, broken, too large, or asking for more than plain data."""
 
 
-_MARK = object()
 _UINT32 = struct.Struct("<I").unpack_from
 _INT32 = struct.Struct("<i").unpack_from
 _UINT64 = struct.Struct("<Q").unpack_from

@@ -52,15 +52,7 @@ def with_odd_one(findings: Findings, decision: Decision) -> Decision:
 
 
 def _odd_one(findings: Findings, until: float | None) -> OddWriter | None:
-    summaries = findings.kinds.of_files
-    readings = [each for each in findings.scene.readings if each.source.file in summaries]
-    odd = odd_writers(
-        [each.source for each in readings],
-        [summaries[each.source.file] for each in readings],
-        readings,
-        findings.topology,
-        until,
-    )
+    odd = odd_writers(findings.scene.readings, findings.kinds.of_files, findings.topology, until)
     if not odd:
         return None
     first = odd[0]

@@ -23,7 +23,6 @@ _C10 = regex(r"\[([IWEF]) (?=[\w./-]{1,200}\.(?:cpp|cc|h|hpp|cu|cuh):\d+\])")
 _PG = regex(
     r"\[(?:PG (?:ID )?0\b[^\]\[]{0,200}? |PG [^\]\[]{0,200}?default_pg[^\]\[]{0,60}? )?Rank (\d{1,6})\]"
 )
-_GROUP = regex(r"\[(?:PG [^\]\[]{0,200}?)\]")
 _LOCATION = regex(r"[\w./<>-]{1,200}:\d+\] ?")
 _RAY_END = regex(r" ([IWEFCDV]) (\d{1,10})(?: \d{1,10})?\] ?")
 _TF_END = regex(r":? ([IWEF]) (?=\S{1,200}:\d+\])")

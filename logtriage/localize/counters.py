@@ -31,7 +31,6 @@ _CLOCK = regex(
     r"\d{1,4}[-/]\d\d[-/]\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|\d+\.\d+|0x[0-9a-f]+|\d+e[-+]\d+"
 )
 _DIGITS = regex(r"\d+")
-_WORDS = regex(r"[A-Za-z]{2,}")
 MOST_TEXT = 600
 MEMBER_WIDTH = 30  # of what stands before a number that tells what it numbers
 MOST_NUMBERS = 12  # of a line that may count

@@ -69,11 +69,7 @@ def lived_with(
         or id(each) in beside
         or (each in passing and _program(each) in programs)
         or (each in passing and _was_outlived(each, dated, last))
-        or (
-            done is not None
-            and None not in (done.time, each.time)
-            and (each.time or 0.0) < (done.time or 0.0)
-        )
+        or _came_before(each, done)
         or (kinds.of_good_runs and key_of(each.line.text) in kinds.of_good_runs)
     }
 

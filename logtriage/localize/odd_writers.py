@@ -12,7 +12,7 @@ hundreds; where too many differ, none is odd.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,18 +63,22 @@ _Name = tuple[str | None, int | None]  # a host, or a rank
 
 
 def odd_writers(
-    sources: Sequence[Source],
-    summaries: Sequence[Summary],
     readings: Sequence[Reading],
+    summaries: Mapping[str, Summary],
     topology: Topology,
     until: float | None = None,
 ) -> tuple[OddWriter, ...]:
-    """The hosts and ranks that parted from all others before `until`, the farthest first; mostly none."""
-    dated = {reading.source.file: _dated(reading) for reading in readings}
+    """The hosts and ranks that parted from all others before `until`, the farthest first; mostly none.
+
+    `summaries` are by file.
+    """
     writers = [
-        _Writer(rank, topology.machine(host), summary, dated[source.file])
-        for source, summary in zip(sources, summaries, strict=True)
-        if source.role in (SourceRole.WORKER, SourceRole.MERGED) and len(dated.get(source.file, ())) > 1
+        _Writer(rank, topology.machine(host), summaries[source.file], times)
+        for reading in readings
+        for source in (reading.source,)
+        if source.role in (SourceRole.WORKER, SourceRole.MERGED) and source.file in summaries
+        for times in (_dated(reading),)
+        if len(times) > 1
         for rank in (topology.rank_of_file.get(source.file, source.rank),)
         for host in (topology.host_of_rank.get(-1 if rank is None else rank) or _host(source, topology),)
     ]
