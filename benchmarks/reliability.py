@@ -38,11 +38,11 @@ from logtriage.artefacts.deposits import read_deposits
 from logtriage.diagnose.offline import decide
 from logtriage.evaluation.case import Case, labelled_cases
 from logtriage.evaluation.lines import JobLines
+from logtriage.examination import extents_of, localise
 from logtriage.intake.folder import discover
 from logtriage.mining.catalogue import catalogue
 from logtriage.mining.survey import survey
 from logtriage.model import Line
-from logtriage.pipeline import extents_of, localise
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import load_settings

@@ -28,10 +28,16 @@ _ENDING = {signal.SIGINT, signal.SIGTERM}
 _UNSENT = 4  # results that a copy has ready before it waits for the one that takes them: they may be large
 
 
-def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list[Done]:
+def shared_out(
+    work: Callable[[int], Done],
+    number: int,
+    processes: int,
+    meanwhile: Callable[[], None] | None = None,
+) -> list[Done]:
     """`work(0)` to `work(number - 1)`, in order, done by so many processes: this one and forked copies.
 
-    What `work` gives is sent back pickled; it may change nothing else. All is done here where a fork is not
+    What `work` gives is sent back pickled; it may change nothing else. What this process is to do `meanwhile`
+    it does before it takes a share. All is done here where a fork is not
     to be had (outside Linux, in a daemon of `multiprocessing`) or not safe (beside other threads, whose locks
     a copy would hold for ever). So is what copies left undone, whatever ended them.
     """
@@ -45,7 +51,7 @@ def shared_out(work: Callable[[int], Done], number: int, processes: int) -> list
         deadline = deadline or time.monotonic() + PATIENCE_SECONDS
         return time.monotonic() < deadline
 
-    for at, done in as_done(work, number, min(processes, number) - 1, is_patient):
+    for at, done in as_done(work, number, min(processes, number) - 1, is_patient, meanwhile=meanwhile):
         found[at] = done
         deadline = None
     return [found[at] if at in found else work(at) for at in range(number)]
@@ -58,16 +64,20 @@ def as_done(
     waits_on: Callable[[], bool],
     *,
     is_idle: bool = False,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[tuple[int, Done]]:
     """Each of `work(0)` to `work(number - 1)` with its number, in the order in which they are done.
 
     Done by this process, unless it `is_idle`, and so many copies of it, which are forked on Linux; elsewhere
-    `work` must be picklable to have any. What copies that ended early left undone is done here. While this
-    process has nothing else to do, `waits_on` is asked five times a second whether copies are waited for;
-    what they have in hand is left out as soon as it says no. No copy outlives this.
+    `work` must be picklable to have any. What copies that ended early left undone is done here. What this
+    process is to do `meanwhile` it does as soon as they are at work. While it has nothing else to do,
+    `waits_on` is asked five times a second whether copies are waited for; what they have in hand is left out
+    as soon as it says no. No copy outlives this.
     """
     copies = 0 if multiprocessing.current_process().daemon else min(copies, number)
+    meanwhile = meanwhile or _nothing
     if copies < 1:
+        meanwhile()
         for at in range(number):
             yield at, work(at)
         return
@@ -87,6 +97,7 @@ def as_done(
                 begun.append((copy, receiver))
                 open_.append(receiver)
             sender.close()
+        meanwhile()
         looked = time.monotonic()
         for at in () if is_idle else _claimed(taken, number):
             yield at, work(at)
@@ -109,6 +120,10 @@ def as_done(
             receiver.close()
             copy.terminate()
             copy.join()
+
+
+def _nothing() -> None:
+    pass
 
 
 @contextlib.contextmanager

@@ -46,6 +46,27 @@ def test_copies_take_their_part() -> None:
     assert len({process for _, process in shared_out(where, 40, 2)}) == 2
 
 
+@pytest.mark.parametrize("processes", [1, 3])
+def test_what_is_to_be_done_meanwhile_is_done_here_and_once(processes: int) -> None:
+    done: list[int] = []
+    found = shared_out(where, 40, processes, lambda: done.append(os.getpid()))
+    assert done == [os.getpid()]
+    assert [at for at, _ in found] == list(range(40))
+
+
+def test_copies_are_at_work_meanwhile() -> None:
+    found = shared_out(where, 8, 2, lambda: threading.Event().wait(2.0) and None)
+    assert {process for _, process in found}.isdisjoint({os.getpid()})
+
+
+def test_a_fault_meanwhile_leaves_no_copy() -> None:
+    def fails() -> None:
+        raise ValueError("no bank")
+
+    with pytest.raises(ValueError, match="no bank"):
+        shared_out(where, 40, 2, fails)
+
+
 def test_nothing_to_do_gives_nothing() -> None:
     assert shared_out(where, 0, 4) == []
 

@@ -8,10 +8,10 @@ from logtriage.agent.consult import Consultation
 from logtriage.agent.desk import Desk, Precedent
 from logtriage.artefacts.deposits import read_deposits
 from logtriage.diagnose.offline import decide
+from logtriage.examination import extents_of, localise
 from logtriage.intake.folder import discover
 from logtriage.mining.catalogue import catalogue
 from logtriage.mining.survey import survey
-from logtriage.pipeline import extents_of, localise
 from logtriage.rulebank.bank import load_bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.settings import Settings

@@ -117,7 +117,7 @@ def traceback(error: str, function: str = "main", module: str = "/app/train.py")
 def bank_read_once() -> Iterator[None]:
     """Within this, no triage reads the shipped rules anew."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "load_bank", lambda extra=(): bank())
+        patch.setattr(bank_module, "load_bank", lambda extra=(): bank())
         yield
 
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logtriage.examination import localise
 from logtriage.intake import reading
 from logtriage.intake.folder import discover
 from logtriage.mining import clippings
 from logtriage.mining.clippings import Clipper
 from logtriage.mining.summary import Ends, Summary
 from logtriage.mining.survey import survey
-from logtriage.pipeline import localise, triage
+from logtriage.pipeline import triage
 from logtriage.rulebank.bank import load_bank
 from logtriage.rulebank.matcher import Matcher
 

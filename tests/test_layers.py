@@ -23,6 +23,7 @@ ROWS = (
     ("localize", "memory"),
     ("diagnose", "answers"),
     ("agent",),
+    ("examination",),
     ("pipeline", "sources"),
     ("fleet", "evaluation"),
     ("apps",),
@@ -111,6 +112,11 @@ def test_help_loads_nothing_heavy() -> None:
     here = loaded("import logtriage.apps.cli")
     assert "typer" in here
     assert not here & {"numpy", "pydantic", "drain3", "re2", "ahocorasick_rs", "yaml", "jinja2"}
+
+
+def test_what_lies_behind_the_first_look_is_not_loaded_before_it() -> None:
+    here = loaded("import logtriage.pipeline")
+    assert not here & {"drain3", "ahocorasick_rs", "numpy", "jinja2"}
 
 
 def test_an_offline_triage_loads_no_model_and_no_data_frame(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_every_pattern_of_the_product_compiles() -> None:
 
 def test_importing_the_triage_compiles_none_of_them() -> None:
     code = (
-        "import logtriage.pipeline, sys\n"
+        "import logtriage.examination, logtriage.pipeline, sys\n"
         "from logtriage.regex import regex\n"
         "kind = type(regex(''))\n"
         "late = [(name, key) for name, module in list(sys.modules.items()) if name.startswith('logtriage.')"

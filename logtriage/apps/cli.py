@@ -284,6 +284,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)  # at the end Python would look through all of them once more
     # Looking for plugins of pydantic reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Threads for matrices, which are started with numpy, would take the cores from those that read.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _speak_utf8(None)
     if not (sys.argv[1:] if arguments is None else arguments):
         app(args=["--help"], prog_name="logtriage", standalone_mode=False)

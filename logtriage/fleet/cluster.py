@@ -21,7 +21,6 @@ from logtriage.mining.scanner import Scanner
 from logtriage.mining.survey import Elsewhere
 from logtriage.model import Source
 from logtriage.rulebank.bank import load_bank
-from logtriage.rulebank.database import databases
 from logtriage.rulebank.matcher import Matcher
 
 CONNECT_SECONDS = 30
@@ -116,5 +115,5 @@ def _scan_there(root: Path, source: Source, part: Part, files: int, rules: tuple
 @lru_cache(maxsize=1)
 def _scanner(rules: tuple[Path, ...]) -> Scanner:
     """What a worker reads parts with; kept, since a job has many."""
-    bank = load_bank(rules)
-    return Scanner(Matcher(bank), databases(bank), in_bulk=True)
+    matcher = Matcher(load_bank(rules))
+    return Scanner(matcher, matcher.databases, in_bulk=True)

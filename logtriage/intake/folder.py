@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,10 +102,17 @@ class _Findings:
         self.others += more.others
 
 
-def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) -> Inventory:
+def discover(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    processes: int = 1,
+    meanwhile: Callable[[int], None] | None = None,
+) -> Inventory:
     """All logs at PATH: a folder, a file, several, a glob, `-` (standard input), or an fsspec address.
 
-    Many files are looked at by so many processes. Raises NothingReadable if there is no log.
+    Many files are looked at by so many processes; `meanwhile` is called once, with the bytes that all files
+    have as they are stored, while others than this one are at work, if there are any. Raises NothingReadable
+    if there is no log.
     """
     asked = [str(one) for one in ([paths] if isinstance(paths, str | Path) else paths)]
     found = _Findings([], [])
@@ -122,7 +129,11 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
         with ThreadPoolExecutor(_THREADS) as pool:  # while one waits for a file, another one's is looked at
             return list(pool.map(lambda batch: _examined(batch, files), shares[at]))
 
-    for share in shared_out(examined, len(shares), processes):
+    def at_that_time() -> None:
+        if meanwhile is not None:
+            meanwhile(sum(map(_stored, files.values())))
+
+    for share in shared_out(examined, len(shares), processes, at_that_time):
         for one in share:
             found.add(one)
     if not found.texts and not found.dumps:
@@ -151,6 +162,13 @@ def discover(paths: str | Path | Sequence[str | Path], *, processes: int = 1) ->
     binary = sorted((_source(dump, named[dump.file]) for dump in found.dumps), key=_order)
     artefacts = [Artefact(one, kinds[one.file]) for one in (*sources, *binary) if one.file in kinds]
     return Inventory(root, tuple(sources), tuple(unreadable), found.others, tuple(artefacts))
+
+
+def _stored(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # gone, or closed: said where it is read
 
 
 def _source(text: _Found, known: Identity) -> Source:

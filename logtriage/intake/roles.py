@@ -32,11 +32,12 @@ def _of_one_rank(file: str) -> bool:
 
 def content_role(file: str, sample: bytes) -> SourceRole | None:
     """The role that the content gives away, or None for the output of a job's processes."""
-    role = _role_of_lines(file, sample)  # but what a process printed is its output, its settings alone too
+    role = _role_of_lines(file, sample)
+    if role not in (SourceRole.METRICS, SourceRole.ENVIRONMENT):
+        return role
+    # What a process printed is its output, its settings alone too.
     printed = b"Traceback (most recent call last)" in sample or _is_output(file)
-    if role in (SourceRole.METRICS, SourceRole.ENVIRONMENT) and printed:
-        return None
-    return role
+    return None if printed else role
 
 
 def _is_output(file: str) -> bool:

@@ -17,7 +17,6 @@ from logtriage.mining.parts import Part, Scanned, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
 from logtriage.rulebank.bank import load_bank
-from logtriage.rulebank.database import databases
 from logtriage.rulebank.matcher import Matcher
 
 LAST_BLOCK_SECONDS = 5.0  # how long a process that was told to stop may take to end its block
@@ -77,8 +76,8 @@ class _Work:
             return None
         reuse_memory()
         if self.scanner is None:
-            bank = load_bank(self.rules)
-            self.scanner = Scanner(Matcher(bank), databases(bank), in_bulk=True)
+            matcher = Matcher(load_bank(self.rules))
+            self.scanner = Scanner(matcher, matcher.databases, in_bulk=True)
         part = self.parts[at]
         source, files = self.sources[part.source], len(self.sources)
         return scan_part(

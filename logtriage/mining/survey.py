@@ -12,8 +12,7 @@ from logtriage.mining.joined import Joined, Report, Survey, Told
 from logtriage.mining.parts import Part, Scanned, parts_of, reuse_memory, scan_part
 from logtriage.mining.scanner import Scanner
 from logtriage.model import Source
-from logtriage.rulebank.bank import Bank
-from logtriage.rulebank.database import Databases, databases
+from logtriage.rulebank.database import Databases
 from logtriage.rulebank.matcher import Matcher
 
 PARALLEL_BYTES = 48 << 20  # below this, starting processes costs more than it saves
@@ -48,7 +47,7 @@ def survey(
     told = Told(total, progress)
     enough = enough or threading.Event()
     is_shared = (count > 1 or elsewhere is not None) and total >= PARALLEL_BYTES
-    patterns = _databases(matcher.bank, total, is_shared=is_shared)
+    patterns = _databases(matcher, total, is_shared=is_shared)
     joined = Joined(Scanner(matcher, patterns, in_bulk=total >= BULK_BYTES), sources, parts)
     if is_shared and elsewhere is not None:
         for part, scanned in elsewhere(root, sources, [*itertools.chain.from_iterable(parts)], rules):
@@ -57,12 +56,8 @@ def survey(
             told((part.stop or sources[part.source].size) - part.start)
     elif is_shared:
         from logtriage.mining.processes import in_processes
-        from logtriage.mining.tally import machine_code
 
-        if patterns is not None:  # what is loaded here the copies have from their start
-            patterns.compile()
-        machine_code()
-
+        prepare(matcher, total, processes)
         in_processes(count, root, sources, parts, rules, told, enough, joined)
     else:
         if patterns is not None:
@@ -81,9 +76,20 @@ def survey(
     return found
 
 
-def _databases(bank: Bank, total: int, *, is_shared: bool) -> Databases | None:
-    """The patterns of a bank, where so many bytes are worth what they cost."""
+def prepare(matcher: Matcher, total: int, processes: int) -> None:
+    """Load what so many processes take to read so many bytes: copies of this one have it from their start."""
+    if processes < 2 or total < PARALLEL_BYTES:
+        return
+    from logtriage.mining.tally import machine_code
+
+    if (patterns := matcher.databases) is not None:
+        patterns.compile()
+    machine_code()
+
+
+def _databases(matcher: Matcher, total: int, *, is_shared: bool) -> Databases | None:
+    """The patterns of the matcher's bank, where so many bytes are worth what they cost."""
     if is_shared or total >= DATABASE_BYTES:
-        return databases(bank)
-    found = databases(bank) if total >= KEPT_BYTES else None
+        return matcher.databases
+    found = matcher.databases if total >= KEPT_BYTES else None
     return found if found is not None and found.are_kept() else None

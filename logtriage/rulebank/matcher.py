@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -12,6 +13,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from logtriage.model import SourceRole
 from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.blur import blur
+from logtriage.rulebank.database import Databases, databases
 from logtriage.rulebank.rule import WORD, Ratio, Role, Rule, Strength, literal
 from logtriage.rulebank.wider import blurred_pattern
 
@@ -66,6 +68,11 @@ class Matcher:
         self._called: dict[str, tuple[int, ...]] = {}
         self._misses: dict[bytes, _Misses] = {}  # by blur
         self._keywords = AhoCorasick(list(map(literal, rules_of)), matchkind=MatchKind.Standard)
+
+    @cached_property
+    def databases(self) -> Databases | None:
+        """The bank's patterns for much data, compiled when they are first asked; None without Hyperscan."""
+        return databases(self.bank)
 
     def called(self, key: str) -> tuple[int, ...]:
         """The rules (by their place in the bank) whose keywords stand in this digit-less text."""

@@ -195,7 +195,7 @@ def _ended_at_once(pool: ProcessPoolExecutor) -> None:
 
 
 def _warmed() -> None:
-    from logtriage import pipeline  # noqa: F401
+    from logtriage import examination, pipeline  # noqa: F401
     from logtriage.rulebank.bank import load_bank
 
     load_bank()
