@@ -10,7 +10,7 @@ import bisect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.habits import HABIT, OF_RANKS, Kinds
@@ -187,9 +187,16 @@ def _crashes_of_others(
             or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
             or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
         )
-        and not any(re.search(rf"\b{each.capture('pid')}\b", text) for text in told)
+        and not _is_named(each.capture("pid"), told)
         and not (each.failure_type == "host.out_of_memory" and _may_be_missed(each, candidates))
     }
+
+
+def _is_named(process: str | None, texts: Iterable[str]) -> bool:
+    """Whether one of the texts holds a process's number."""
+    return process is not None and any(
+        process in text and re.search(rf"\b{re.escape(process)}\b", text) for text in texts
+    )
 
 
 _CLOCK = regex(r"\d:\d\d")
