@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import itertools
 import json
@@ -14,7 +15,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from logtriage.intake.folder import NothingReadable, discover
 from logtriage.intake.reading import Extent, read_closely
 from logtriage.intake.streams import Piece, StreamFault, pieces
 from logtriage.mining import templates
+from logtriage.mining.kinds import Lines
 from logtriage.mining.scanner import Scanner
 from logtriage.mining.summary import MOST_CAPTURES
 from logtriage.mining.templates import OTHER, TemplateMiner
@@ -97,6 +99,37 @@ def test_a_million_empty_lines_are_not_all_read_closely(tmp_path: Path) -> None:
     assert len(reading.lines) < 120_000 and not reading.whole
     assert reading.lines[0].text == "ValueError: first" and reading.lines[-1].text == "ValueError: last"
     assert reading.lines[-1].number == 400_002
+
+
+def test_a_flood_of_lines_that_are_all_the_same_is_never_made_into_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+    texts = Lines.texts
+
+    def counted(lines: Lines, indices: Sequence[int]) -> list[bytes]:
+        taken.append(len(indices))
+        return texts(lines, indices)
+
+    monkeypatch.setattr(Lines, "texts", counted)
+    scanner = Scanner(Matcher(load_bank()))
+    flood = b"\n" * 1_200_000 + b"--\n" * 50_000 + b"7\n" * 150_000
+    summary = scanner.scan_piece(flood + b"ValueError: x\n", SourceRole.WORKER)
+    assert summary.lines == 1_400_001 and any("value" in rule for rule, _ in summary.hits)
+    assert summary.keys[b""].count == 1_350_000 and summary.keys[b"--"].count == 50_000
+    assert summary.keys[b""].first == (1, 0) and summary.keys[b""].last[0] == 1_400_000
+    # Of the numbers alone, and of them only some at a time where each is told by its text.
+    assert sum(taken) < 400_000 and sorted(taken)[-2] <= 1 << 16
+
+
+def test_a_compressed_file_that_is_one_endless_line_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.log.gz", "wb", compresslevel=1) as packed:
+        for _ in range(72):
+            packed.write(b"x" * (1 << 20))
+    (tmp_path / "b.log").write_text("ValueError: x\n")
+    verdict = triage(tmp_path, offline=True, workers=1)
+    assert verdict.verdict.failure_type == "code.value"
+    assert [cited.file for cited in verdict.verdict.evidence] == ["b.log"]
 
 
 _ENDLESS_READING = """

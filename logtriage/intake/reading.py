@@ -243,7 +243,8 @@ def _blocks(
             return [((0, 1), block) for block in read_ranges(root, source, [(0, extent.bytes)], extent.kept)]
         budget = max(1024, budget * extent.bytes // extent.weight) // portion.of_budget
         windows = _windows(extent, budget, portion)
-        return _taken(root, source, windows, extent.kept)
+        # Of a compressed file that is one endless line nothing was kept.
+        return _taken(root, source, windows, extent.kept) or [((0, 1), b"")]
     except StreamFault:
         return [((0, 1), b"")]
 
@@ -288,11 +289,10 @@ def _windows(extent: Extent, budget: int, portion: _Portion) -> list[Window]:
 
 def _disjoint(windows: Iterable[Window]) -> list[Window]:
     """The windows in file order, those that overlap as one."""
-    chosen = sorted(windows)
-    joined = [chosen[0]]
-    for start, stop, line, offset in chosen[1:]:
-        before = joined[-1]
-        if start <= before[1]:
+    joined: list[Window] = []
+    for start, stop, line, offset in sorted(windows):
+        if joined and start <= joined[-1][1]:
+            before = joined[-1]
             joined[-1] = (before[0], max(before[1], stop), before[2], before[3])
         else:
             joined.append((start, stop, line, offset))

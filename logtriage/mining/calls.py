@@ -114,7 +114,10 @@ class Calls:
     def loud(self, lines: Lines) -> dict[int, list[int]]:
         """By code, the indices of the lines that a cause or symptom may match, in order."""
         if self._databases is None:
-            return self._by_keywords(lines, lines.by_code(range(len(lines))))
+            asked: Sequence[int] = range(len(lines))
+            if calm := self._calm(lines):
+                asked = lines.of_codes((lines.kinds.keys() - calm).union(lines.rare))
+            return self._by_keywords(lines, lines.by_code(asked))
         patterns = self._databases.loud
         suspects, unasked = _suspects(lines, patterns, self._suspect)
         otherwise = {code for code in suspects if _is_otherwise(lines.kinds[code].blur)}
@@ -128,6 +131,17 @@ class Calls:
             for code in set().union(*parts):
                 found[code] = sorted(set().union(*(part.get(code, ()) for part in parts)))
         return found
+
+    def _calm(self, lines: Lines) -> set[int]:
+        """The codes of kinds in which nothing varies, and whose one text calls no cause or symptom.
+
+        A flood of them (millions of empty lines) is so never made into texts.
+        """
+        return {
+            code
+            for code, kind in lines.kinds.items()
+            if b"0" not in kind.blur and not self._call(kind.blur).is_loud
+        }
 
     def _by_keywords(self, lines: Lines, by_code: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}

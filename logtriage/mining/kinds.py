@@ -23,6 +23,8 @@ KEY_BYTES = 1_024  # a longer shape is cut: what names a line's kind stands at i
 MOST_KINDS = 4_096  # of a piece that are told apart: the commonest, and of them the first
 FEW_INDICES = 64  # are sooner sorted by hand
 TALLY_LEAST = 1 << 10  # bytes; fewer are told apart by hand before arrays are made for them
+MOST_TEXTS = 1 << 16  # lines of hardly any shape that are texts at the same time
+DENSE = 1 << 20  # line ends of one piece: by hand so many lines took most of a gigabyte, whatever they say
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ def lines_of(data: bytes, sliced: Sliced = _ONE_SLICE, *, in_bulk: bool = False)
 
     `in_bulk` is for much data: see `tally`. What is found is the same.
     """
+    in_bulk = in_bulk or (len(data) >= DENSE and data.count(b"\n") >= DENSE)
     if not in_bulk or len(data) < TALLY_LEAST:
         return _by_hand(data, sliced)
     from logtriage.mining.tally import tally
@@ -256,13 +259,17 @@ def keyed(lines: Lines) -> Iterator[tuple[bytes, Kind]]:
         shape = shape_of(kind.blur)
         if len(shape) >= SHAPE_LEAST:
             yield shape, kind
+        elif b"0" not in kind.blur:  # nothing varies in it: empty lines, rules of dashes
+            yield kind.blur[:KEY_BYTES], kind
         else:
             shapeless.add(kind.first)
     indices = lines.of_codes(shapeless)
-    for index, line in zip(indices, lines.texts(indices), strict=True):
-        text = text_of(line)[:KEY_BYTES]
-        number = lines.sliced.of(int(lines.starts[index]))
-        yield text, Kind(text, index, index, 1, 1 << (LANE_BITS * number))
+    for begin in range(0, len(indices), MOST_TEXTS):
+        some = indices[begin : begin + MOST_TEXTS]
+        for index, line in zip(some, lines.texts(some), strict=True):
+            text = text_of(line)[:KEY_BYTES]
+            number = lines.sliced.of(int(lines.starts[index]))
+            yield text, Kind(text, index, index, 1, 1 << (LANE_BITS * number))
 
 
 def key_of(line: str) -> bytes:
