@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from logtriage.rulebank.bank import Bank
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Fault
 from logtriage.settings import Settings
+from logtriage.timing import StageClock
 
 if TYPE_CHECKING:  # what few jobs need is loaded for them alone
     import threading
@@ -43,17 +43,6 @@ if TYPE_CHECKING:  # what few jobs need is loaded for them alone
     from logtriage.agent.consult import Consultation
     from logtriage.agent.routine import Routine
     from logtriage.artefacts.deposits import Deposits
-
-
-class StageClock:
-    def __init__(self) -> None:
-        self.stages: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.stages[stage] = round(now - self._last, 4)
-        self._last = now
 
 
 @dataclass(frozen=True, slots=True)

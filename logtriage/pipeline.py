@@ -1,6 +1,6 @@
 """The order of the rooms: a folder of logs in, a verdict out.
 
-What comes behind the first look at the files is loaded while copies of this process take that look.
+What each part needs is loaded while copies of this process are at work on the part before it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from logtriage.intake.folder import discover
 from logtriage.settings import Settings, load_settings
+from logtriage.timing import StageClock
 
 if TYPE_CHECKING:
     import threading
 
     from logtriage.agent.desk import Desk
-    from logtriage.examination import Examined, StageClock, Surveyed
+    from logtriage.examination import Examined, Surveyed
     from logtriage.mining.catalogue import TemplateRow
     from logtriage.mining.joined import Report
     from logtriage.mining.survey import Elsewhere
@@ -109,43 +110,45 @@ def _surveyed(
     elsewhere: Elsewhere | None = None,
 ) -> Surveyed:
     """Find the logs and let the pass go over them."""
+    clock = StageClock()
     processes = workers or os.cpu_count() or 1
     further: list[Path] = []
-    ready: list[tuple[StageClock, Matcher]] = []
+    matchers: list[Matcher] = []
 
     def make_ready(stored: int) -> None:
-        from logtriage.examination import StageClock
         from logtriage.memory.rule_folder import ACTIVE, files_in_state
         from logtriage.mining.survey import prepare
         from logtriage.rulebank.bank import load_bank
         from logtriage.rulebank.matcher import Matcher
 
-        clock = StageClock()
         further.extend(files_in_state(settings.data_dir, ACTIVE) if learned is None else learned)
         further.extend(rules)
-        matcher = Matcher(load_bank(further))
-        clock.lap("rules")
-        prepare(matcher, stored, processes)
-        ready.append((clock, matcher))
+        matchers.append(Matcher(load_bank(further)))
+        prepare(matchers[0], stored, processes)
 
     inventory = discover(paths, processes=processes, meanwhile=make_ready)
-    from logtriage.examination import Surveyed
+    clock.lap("intake")
     from logtriage.mining.survey import survey
 
-    ((clock, matcher),) = ready
-    clock.lap("intake")
     passed = survey(
         inventory.root,
         inventory.sources,
-        matcher,
+        matchers[0],
         workers=workers,
         rules=further,
         progress=progress,
         enough=enough,
         elsewhere=elsewhere,
+        meanwhile=_load_the_rest,
     )
     clock.lap("pass")
-    return Surveyed(inventory, passed, matcher, further, workers, clock)
+    from logtriage.examination import Surveyed
+
+    return Surveyed(inventory, passed, matchers[0], further, workers, clock)
+
+
+def _load_the_rest() -> None:
+    import logtriage.examination  # noqa: F401
 
 
 def prompt_for(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
@@ -31,8 +31,11 @@ def in_processes(
     told: Told,
     enough: threading.Event,
     joined: Joined,
+    meanwhile: Callable[[], None] | None = None,
 ) -> None:
-    """Join what the processes find. Whatever ends this call early ends the copies as well."""
+    """Join what the processes find, after what is to be done `meanwhile`.
+
+    Whatever ends this call early ends the copies as well."""
     # The largest first, so that no core waits for one at the end.
     order = sorted(parts, key=lambda each: -sources[each[0].source].size)
     all_parts = [part for source_parts in order for part in source_parts]
@@ -52,7 +55,7 @@ def in_processes(
 
     work = _Work(root, sources, all_parts, rules, done, stop, joined.scanner)
     # This process reads nothing, so that Ctrl-C is answered whatever a read may wait for.
-    for at, scanned in as_done(work, len(all_parts), count, waits_on, is_idle=True):
+    for at, scanned in as_done(work, len(all_parts), count, waits_on, is_idle=True, meanwhile=meanwhile):
         if scanned is not None:
             joined.add(all_parts[at], scanned)
             told.file = sources[all_parts[at].source].file

@@ -33,10 +33,12 @@ def survey(
     progress: Report | None = None,
     enough: threading.Event | None = None,
     elsewhere: Elsewhere | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Survey:
     """Scan every source. `rules` are the extra rule files that `matcher` was built with.
 
-    `elsewhere` reads the parts of a large job on other machines, instead of processes of this one.
+    `elsewhere` reads the parts of a large job on other machines, instead of processes of this one. While
+    processes of this one read, it does what it is to do `meanwhile`; where it reads itself it does not.
     Once `enough` is set, the reading ends and what is known so far is the result. Raises KeyboardInterrupt
     if that is nothing.
     """
@@ -58,7 +60,7 @@ def survey(
         from logtriage.mining.processes import in_processes
 
         prepare(matcher, total, processes)
-        in_processes(count, root, sources, parts, rules, told, enough, joined)
+        in_processes(count, root, sources, parts, rules, told, enough, joined, meanwhile)
     else:
         if patterns is not None:
             reuse_memory()
