@@ -51,7 +51,7 @@ _TAIL = 16 << 10
 _THREADS = 4
 # The product's own documents, which people leave beside the logs: `--json` and `--html`.
 _OWN_REPORTS = (b'"schema": "logtriage.verdict/', b'<meta name="generator" content="logtriage">')
-_BATCH = 16
+_BATCH = 8
 MOST_HANDED_ON = 100  # files, whose lines may be quoted or numbered; more come from where they were written
 # Whose lines may stand newest first: what jobs and kernels write; None are jobs' own, until names tell more.
 _TURNED_ROLES = (None, *JOB_ROLES, SourceRole.KERNEL)
