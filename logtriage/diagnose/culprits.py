@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came
+from logtriage.diagnose.launches import launched_on
 from logtriage.diagnose.neighbours import bereft, beside, raised_below
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
@@ -23,7 +24,6 @@ OF_A_MACHINE = ("gpu.", "host.", "network.infiniband", "slow.straggler")
 _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
-_NUMBERS = regex(r"\d+")
 _RAN_LOW = "The node was low on resource"  # the kubelet, of a pod that it evicts
 _PCI = regex(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
@@ -61,7 +61,7 @@ def blame(
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
         told_of = [each.host for each in candidates] + [each.host for each in exits]
         known = {*topology.hosts, *(host for host in told_of if host)}
-        if root.failure_type == "scheduler.launch" and (where := _launched_on(members, known)):
+        if root.failure_type == "scheduler.launch" and (where := launched_on(members, known, exits)):
             ends = [each for each in exits if each.host == where and each.code]
             ended = {each.rank for each in ends if each.rank is not None}
             placed = tuple(sorted(ended)) or _ranks_of(where, topology)
@@ -204,16 +204,6 @@ def _own_nan(members: Sequence[Candidate]) -> Culprits | None:
     if len({each.rank for each in early}) != 1 or not (rank := early[0].rank):
         return None
     return Culprits((rank,), (early[0].host,) if early[0].host else ())
-
-
-def _launched_on(members: Sequence[Candidate], hosts: set[str]) -> str | None:
-    """The one host of several where the program could not be started, or the one with a reason of its own."""
-    told = {each.host: _NUMBERS.sub("", each.title.replace(each.host, "")) for each in members if each.host}
-    counts = Counter(told.values())
-    odd = [host for host, reason in told.items() if counts[reason] == 1]
-    if len(told) == 1 and (len(hosts) > 1 or any("host" in dict(each.captures) for each in members)):
-        return next(iter(told))
-    return odd[0] if len(odd) == 1 and len(told) > 2 else None
 
 
 def _likely_ends(exits: Sequence[Exit], members: Sequence[Candidate]) -> list[Exit]:

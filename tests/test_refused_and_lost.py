@@ -1,0 +1,108 @@
+"""What kernels, compilers, fabrics and daemons refuse or lose, where other words in the logs mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, clock, first, judged, steps
+
+from logtriage.diagnose.launches import launched_on
+from logtriage.localize.exits import Exit
+from logtriage.model import Line
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+def tasks(host: str, ranks: range, end: str) -> str:
+    return "".join(f"srun: error: {host}: task {rank}: {end}\n" for rank in ranks)
+
+
+NO_NAMESPACE = (
+    "slurmstepd: error: pyxis: container start failed with error code: 1\n"
+    "slurmstepd: error: pyxis: printing enroot log file:\n"
+    "slurmstepd: error: pyxis:     bwrap: unshare user ns: No space left on device\n"
+    "slurmstepd: error: pyxis: couldn't start container\n"
+    + tasks("c7", range(8, 12), "Exited with exit code 1")
+    + tasks("c5", range(4), "Terminated")
+    + tasks("c6", range(4, 8), "Terminated")
+)
+
+
+def test_a_namespace_that_the_kernel_refuses_is_no_full_disk(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, {"slurm-77.out": NO_NAMESPACE}).verdict
+    assert verdict.failure_type == "scheduler.launch"
+    assert (verdict.culprits.ranks, verdict.culprits.hosts) == ((8, 9, 10, 11), ("c7",))
+
+
+def ended(host: str | None, code: int) -> Exit:
+    return Exit(Line("launcher.log", 1, 0, "", ""), code, host=host)
+
+
+@pytest.mark.parametrize(
+    ("exits", "host"),
+    [
+        ([("a", 1), ("a", 1), ("b", -15)], "a"),
+        ([("a", 1), ("b", 1), ("c", -15)], None),
+        ([("a", 1), ("a", -15)], None),
+        ([("a", 1), (None, -15)], None),
+        ([("a", 1)], None),
+    ],
+)
+def test_tasks_of_one_host_alone_left_by_themselves(
+    exits: list[tuple[str | None, int]], host: str | None
+) -> None:
+    assert launched_on((), {"a", "b", "c"}, [ended(*each) for each in exits]) == host
+
+
+COMPILER = (
+    f"{clock(0)} INFO ||NEURON_CACHE||: Compile cache path: /cache\n"
+    f"{clock(9)} ERROR ||NEURON_CC_WRAPPER||: Got a cached failed neff at /cache/MODULE_7+e1/model.neff. Will "
+    "skip compilation, please set --retry_failed_compilation for recompilation:\n"
+    f"{clock(10)} F debug_macros.h:20] Non-OK-status: status.status() status: INTERNAL: RunNeuronCCImpl: error "
+    "condition error != 0: <class 'subprocess.CalledProcessError'>: Command '' died with <Signals.SIGHUP: 1>.\n"
+    "\nAborted (core dumped)\n"
+)
+FABRIC = "".join(
+    f"{rank}: \n{rank}: Libfabric EFA provider has encountered an internal error:\n{rank}: \n"
+    f"{rank}: Libfabric error: (-12) Cannot allocate memory\n"
+    f"{rank}: EFA internal error: (4112) Failure to post internal receive buffers\n{rank}: \n"
+    f"{rank}: Your application will now abort().\n"
+    for rank in range(4)
+) + ("srun: error: c5: tasks 0-3: Aborted (core dumped)\n")
+HEARTBEATS = "".join(
+    f"{clock(120 + rank)} node{rank} PollForError returned error: UNAVAILABLE: The following tasks are unhealthy "
+    "(stopped sending heartbeats): /job:jax_worker/replica:0/task:9. The tasks have crashed.\n"
+    for rank in range(3)
+)
+KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup out of memory (exit 137)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type", "says"),
+    [
+        pytest.param(COMPILER, "code.compile", "cached failed neff", id="failure-out-of-a-cache"),
+        pytest.param(FABRIC, "host.resource_limit", "internal receive buffers", id="locked-memory"),
+        pytest.param(
+            KILLED + HEARTBEATS, "host.out_of_memory", "killed: memory cgroup", id="killed-container"
+        ),
+    ],
+)
+def test_what_lies_behind_the_louder_words(tmp_path: Path, text: str, failure_type: str, says: str) -> None:
+    verdict = judged(tmp_path, {"job.log": text})
+    assert verdict.verdict.failure_type == failure_type
+    assert says in first(verdict)[1]
+
+
+def test_a_daemon_of_pals_that_dies_with_its_node(tmp_path: Path) -> None:
+    text = steps(30) + (
+        "nid0412.hsn.lab.org: shepherd died from signal 9\n"
+        + "".join(f"nid0411.hsn.lab.org: rank {rank} died from signal 15\n" for rank in range(4))
+    )
+    verdict = judged(tmp_path, {"job.o77": text}).verdict
+    assert (verdict.failure_type, verdict.culprits.hosts) == ("host.node_lost", ("nid0412",))
