@@ -769,3 +769,31 @@ def test_a_full_bar_within_each_update_is_not_the_end_of_all(tmp_path: Path, inn
     )
     assert kind(tmp_path, driver__log=updates + traceback("KeyError: 'verdict'")) == "code.key"
     assert kind(tmp_path / "calm", driver__log=updates) == "none.running"
+
+
+INTERRUPTED = (
+    "ERROR:    Traceback (most recent call last):\n"
+    '  File "/usr/lib/python3.11/asyncio/runners.py", line 123, in run\n'
+    "    raise KeyboardInterrupt()\n"
+    "KeyboardInterrupt\n"
+)
+
+
+def test_an_agent_that_is_interrupted_once_the_work_is_done_takes_nothing_away(tmp_path: Path) -> None:
+    done = f"{clock(21)} INFO loop.py:88 training finished, 20 steps\n"
+    leaves = f"{clock(30)} [INFO] agent: metrics server closes\n"
+    assert kind(tmp_path / "done", train__log=steps(20) + done + leaves + INTERRUPTED) == "none.completed"
+    assert kind(tmp_path / "open", train__log=steps(20) + leaves + INTERRUPTED) == "scheduler.cancelled"
+    again = steps(20) + done + f"{clock(900)} INFO exporting for the second task\n" + INTERRUPTED
+    assert kind(tmp_path / "later", train__log=again) == "scheduler.cancelled"
+
+
+def test_a_platforms_reason_weighs_more_than_the_programs_own_success(tmp_path: Path) -> None:
+    done = f"{clock(21)} sagemaker-training-toolkit INFO     Reporting training SUCCESS\n"
+    record = (
+        '{\n  "TrainingJobName": "sft-7",\n  "TrainingJobStatus": "Failed",\n'
+        '  "FailureReason": "ClientError: Data download failed:Insufficient disk space"\n}\n'
+    )
+    assert kind(tmp_path, algo__log=steps(20) + done, job__json=record) == "host.disk_full"
+    warned = f"{clock(2)} WARNING cache: Insufficient disk space for a second copy, one is kept\n"
+    assert kind(tmp_path / "warned", algo__log=warned + steps(20) + done) == "none.completed"

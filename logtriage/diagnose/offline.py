@@ -65,7 +65,7 @@ def _decided(findings: Findings) -> Decision:
     finished = (
         findings.outcome.kind == "completed"
         and root is not None
-        and (not is_fatal(root) or _came_before(root, findings))
+        and (not is_fatal(root) or _came_before(root, findings) or _is_its_end(root, findings))
     )
     if is_only_warned(findings) and (running := without_error(findings, None)) is not None:
         return running
@@ -168,6 +168,24 @@ def _came_before(root: Group, findings: Findings) -> bool:
     past = earlier_containers(findings.scene)
     causes = [each for each in root.causes if (each.line.file, each.line.number) not in past]
     return any(all(_long_before(each, done, findings) for each in causes) for done in said)
+
+
+def _is_its_end(root: Group, findings: Findings) -> bool:
+    """Whether all that the root shows are interrupts right below the words by which the program was done.
+
+    Servers of metrics and agents that live beside the training are stopped so, once there is nothing to do.
+    """
+    if root.failure_type != "scheduler.cancelled":
+        return False
+    return any(
+        all(
+            each.line.file == done.file
+            and each.line.number > done.number
+            and (each.time or 0.0) - (done.time or each.time or 0.0) <= SECONDS_SINCE
+            for each in root.causes
+        )
+        for done in endings(findings.scene, findings.progress)
+    )
 
 
 SECONDS_SINCE = 120.0

@@ -255,10 +255,17 @@ def _alternatives(findings: Findings, root: Group) -> tuple[tuple[str, float, tu
     return tuple(found)
 
 
+# How records of platforms give the reason for which a job failed, whatever its program said before.
+_IS_REASON = regex(r"(?i)\bfailure_?(?:reason|message)\W{1,4}[A-Z]|\bfailed\. reason: ")
+
+
 def is_fatal(root: Group) -> bool:
-    """Whether the root ends processes: an exception or exit, or a fault below the program."""
+    """Whether the root ends jobs: an exception or exit, a fault below the program, a platform's reason."""
     return any(
-        each.record is not None or each.capture("exitcode") or each.source_role in MACHINE_ROLES
+        each.record is not None
+        or each.capture("exitcode")
+        or each.source_role in MACHINE_ROLES
+        or _IS_REASON.search(each.line.text[:1000])
         for each in root.causes
         if each.strength is not Strength.HINT
     ) or root.failure_type.startswith(("scheduler.", "numerics."))
