@@ -41,6 +41,32 @@ def test_a_finished_epoch_amid_steps_is_not_the_end() -> None:
     assert outcome(text).kind == "running"
 
 
+ROUND = (
+    "{{'loss': 0.1, 'epoch': 0.{number}}}\n{{'train_runtime': 71.5, 'train_loss': 0.1, 'epoch': 1.0}}\n"
+    "INFO: round {number} closed, next check in 60 s\nINFO: round {next} open\nFiltering 90 prompts\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        (" 12%|#  | 1/8 [00:31<03:30, 31.1s/it]\n", "running"),  # the next round
+        ("100%|###| 8/8 [01:12<00:00, 9.1s/it]\n", "completed"),
+        ("shard-3.safetensors:  12%|#  | 1/8 [00:31<03:30, 31.1s/it]\n", "completed"),
+        ("", "completed"),
+    ],
+)
+def test_a_trainer_that_is_called_once_a_round_is_done_once_a_round(end: str, kind: str) -> None:
+    text = "".join(ROUND.format(number=number, next=number + 1) for number in range(4))
+    assert outcome(text + end).kind == kind
+
+
+def test_a_bar_that_is_closed_after_an_early_stop_is_no_new_one() -> None:
+    bar = " 60%|###  | 6/10 [01:12<00:48, 12.1s/it]\n"
+    said = "{'train_runtime': 72.5, 'train_loss': 0.1, 'epoch': 0.6}\n"
+    assert outcome(steps(6) + bar + said + "a\nb\nc\n" + bar).kind == "completed"
+
+
 def test_a_log_that_ends_among_steps_is_running() -> None:
     found = outcome(steps(20))
     assert found.kind == "running"

@@ -62,10 +62,11 @@ def test_tasks_of_one_host_alone_left_by_themselves(
 
 COMPILER = (
     f"{clock(0)} INFO ||NEURON_CACHE||: Compile cache path: /cache\n"
-    f"{clock(9)} ERROR ||NEURON_CC_WRAPPER||: Got a cached failed neff at /cache/MODULE_7+e1/model.neff. Will "
-    "skip compilation, please set --retry_failed_compilation for recompilation:\n"
-    f"{clock(10)} F debug_macros.h:20] Non-OK-status: status.status() status: INTERNAL: RunNeuronCCImpl: error "
-    "condition error != 0: <class 'subprocess.CalledProcessError'>: Command '' died with <Signals.SIGHUP: 1>.\n"
+    f"{clock(9)} ERROR ||NEURON_CC_WRAPPER||: Got a cached failed neff at /cache/MODULE_7+e1/model.neff. "
+    "Will skip compilation, please set --retry_failed_compilation for recompilation:\n"
+    f"{clock(10)} F debug_macros.h:20] Non-OK-status: status.status() status: INTERNAL: RunNeuronCCImpl: "
+    "error condition error != 0: <class 'subprocess.CalledProcessError'>: "
+    "Command '' died with <Signals.SIGHUP: 1>.\n"
     "\nAborted (core dumped)\n"
 )
 FABRIC = "".join(
@@ -76,8 +77,8 @@ FABRIC = "".join(
     for rank in range(4)
 ) + ("srun: error: c5: tasks 0-3: Aborted (core dumped)\n")
 HEARTBEATS = "".join(
-    f"{clock(120 + rank)} node{rank} PollForError returned error: UNAVAILABLE: The following tasks are unhealthy "
-    "(stopped sending heartbeats): /job:jax_worker/replica:0/task:9. The tasks have crashed.\n"
+    f"{clock(120 + rank)} node{rank} PollForError returned error: UNAVAILABLE: The following tasks are "
+    "unhealthy (stopped sending heartbeats): /job:jax_worker/replica:0/task:9. The tasks have crashed.\n"
     for rank in range(3)
 )
 KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup out of memory (exit 137)\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
@@ -58,14 +59,14 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", None, why=seen.why, seen=seen.line)
         if (still := never_began(scene)) is not None:
             return Outcome("hang", still.last, why=still.why, seen=still.seen)
-        if (bar := _frozen_before_steps(scene)) is not None:
+        if (bar := frozen_before_steps(scene)) is not None:
             told = f"before any step, a bar was drawn for {bar[1]:.0f} s and did not move"
             return Outcome("hang", bar[0], bar[1], told)
         return Outcome("unclear", None, why="no step was ever reported")
     newest = last.line
     if (silence := _watched_silence(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
-    if (silence := _frozen_bar(scene, newest)) is not None:
+    if (silence := frozen_bar(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"the bar was drawn for {silence:.0f} s and did not move")
     last_seen = _last_seen(scene, newest)
     if newest.time is not None and last_seen is not None:
@@ -154,7 +155,8 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
     said = [
         sign
         for sign in reversed(progress.completed)
-        if progress.new_steps_after(sign.line) < 2 or is_reported_on_top(sign.line, scene)
+        if is_reported_on_top(sign.line, scene)
+        or (progress.new_steps_after(sign.line) < 2 and not drawn_anew(scene, sign.line))
     ]
     return [
         sign.line
@@ -310,54 +312,6 @@ def _watched_silence(scene: Scene, last: Line) -> float | None:
 def _shape(line: Line) -> str:
     """The first words of a message, without its numbers."""
     return re.sub(r"[\W\d]+", " ", line.message)[:60]
-
-
-_BAR = regex(
-    r"(?P<count>\d{1,9})/(?P<total>\d{1,9}) \[(?:(?P<hours>\d{1,4}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d\d)<"
-)
-FROZEN_BARS = 3
-FROZEN_SECONDS = 900.0  # an evaluation or a save can hold a bar up for minutes
-FROZEN_STEPS = 50.0  # of the bar's own average
-BAR_LINES, BAR_WIDTH = 60, 16_384  # of the end of a file, and of each of its lines
-
-
-def _frozen_bar(scene: Scene, last: Line) -> float | None:
-    """For how long the bar at the end of a file was drawn again and again with one count.
-
-    Other writers make a bar draw itself anew, and so does a tick of its own: its clock goes on alone.
-    """
-    lines = scene.lines(last.file)
-    if "%|" not in last.text or not lines or "<" not in lines[-1].text[-400:]:
-        return None
-    drawn = [
-        (int(bar["count"]), int(bar["total"]), _elapsed(bar))
-        for line in lines[-BAR_LINES:]
-        for bar in _BAR.finditer(line.text[-BAR_WIDTH:])
-    ]
-    if not drawn or not 0 < drawn[-1][0] < drawn[-1][1]:
-        return None
-    run = [each for each in drawn if each[:2] == drawn[-1][:2]]
-    if len(run) < FROZEN_BARS or drawn[-len(run) :] != run:
-        return None
-    count, _, began = run[0]
-    silence = run[-1][2] - began
-    return silence if silence > max(FROZEN_SECONDS, FROZEN_STEPS * began / count) else None
-
-
-def _frozen_before_steps(scene: Scene) -> tuple[Line, float] | None:
-    """The bar with which a file ends that came no further: data or weights are prepared before steps.
-
-    With the seconds for which it was drawn so.
-    """
-    for reading in scene.readings:
-        last = reading.lines[-1] if reading.source.role in JOB_ROLES and reading.lines else None
-        if last is not None and (silence := _frozen_bar(scene, last)) is not None:
-            return last, silence
-    return None
-
-
-def _elapsed(bar: re.Match[str]) -> float:
-    return 3600.0 * int(bar["hours"] or 0) + 60.0 * int(bar["minutes"]) + int(bar["seconds"])
 
 
 BEATS = 20
