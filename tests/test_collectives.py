@@ -12,7 +12,7 @@ from scenes import WATCHDOG, clock, findings, judged, of_rank, reading, scene, s
 
 from logtriage.diagnose.offline import decide
 from logtriage.intake.reading import Reading
-from logtriage.localize.collectives import Waiting, mismatch, silent_ranks, waits
+from logtriage.localize.collectives import Waiting, mismatch, naming, silent_ranks, waits
 from logtriage.model import SourceRole
 
 WORK = (
@@ -266,3 +266,21 @@ def test_of_two_silent_ranks_the_one_that_names_a_cause_is_blamed(tmp_path: Path
     }
     body = judged(tmp_path, files).verdict
     assert (body.failure_type, body.culprits.ranks) == ("data.corrupt", (2,))
+
+
+def test_who_names_a_rank_with_every_line_does_not_complain_of_it() -> None:
+    files = []
+    for rank in range(4):
+        host = f"kx{rank // 2}"
+        other = (rank + 2) % 4
+        text = "".join(
+            f"{clock(2.0 * at)} INFO host {host} rank {rank} step {at}, to elf-{other} on kx{other // 2}\n"
+            for at in range(600)
+        )
+        if rank == 1:
+            text += f"{clock(1900)} INFO the muster lacks elf-3 on kx1\n"
+        files.append(of_rank(rank, text, host=host))
+    found = findings(*files)
+    told = naming(found.scene, found.topology, 3)
+    assert told is not None and "muster" in told.text
+    assert naming(found.scene, found.topology, 2) is None

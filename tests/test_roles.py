@@ -29,6 +29,7 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(
             b"Jan 10 10:00:00 n1 kernel: [1.000000] mlx5_core 0000:1a:00.0: Port: 1 Link DOWN\n",
             SourceRole.KERNEL,
         ),
+        ("a.log", b'time="2025-01-01T10:00:00Z" msg="task a.1 assigned" node=n1\n' * 5, SourceRole.MERGED),
         ("a.txt", b"JobId=12 JobName=train\n   JobState=TIMEOUT Reason=TimeLimit\n", SourceRole.SCHEDULER),
         (
             "a.txt",

@@ -46,6 +46,8 @@ def written(
         lambda rank: f"[trainer-0-{rank // 8}/gpu-image-{rank % 8}] ",
         lambda rank: f"(Actor pid={4000 + rank}, rank={rank}) ",
         lambda rank: f"pod-{rank // 8}/c{rank % 8} | ",
+        lambda rank: f"loop@{rank}[{4000 + rank}]: ",
+        lambda rank: f"<{rank}> ",
     ],
 )
 def test_whose_a_line_is_follows_from_what_its_label_told_before(

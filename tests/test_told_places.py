@@ -123,7 +123,9 @@ def test_a_controller_says_in_words_on_which_node_a_pod_was(tmp_path: Path, even
     assert place(tmp_path, files)[1] == ("pool-7",)
 
 
-@pytest.mark.parametrize("task", ["seg.{slot}.0kq81mvx2p", "seg.x9k2pw71zz4m0qn83ha6ybd5t.0kq81mvx2p"])
+@pytest.mark.parametrize(
+    "task", ["seg.{slot}.0kq81mvx2p", "seg.x9k2pw71zz4m0qn83ha6ybd5t.0kq81mvx2p", "seg.{slot}"]
+)
 def test_a_swarms_task_is_on_the_node_behind_it(tmp_path: Path, task: str) -> None:
     label = task + "@lab-{slot}    | "
     text = "".join(label.format(slot=1) + f"step {at} loss 2.1\n" for at in range(40))
@@ -180,8 +182,10 @@ SPOT = (
         ),
         (
             "job.yaml",
-            lambda hosts: "nodes:\n"
-            + "".join(f"  - hostname: {host}\n    node_rank: {at}\n" for at, host in enumerate(hosts)),
+            lambda hosts: (
+                "nodes:\n"
+                + "".join(f"  - hostname: {host}\n    node_rank: {at}\n" for at, host in enumerate(hosts))
+            ),
         ),
         ("nodes.txt", lambda hosts: "".join(f"node {at}: {host}\n" for at, host in enumerate(hosts))),
     ],

@@ -227,6 +227,18 @@ def test_a_number_that_each_file_has_for_some_ranks_alone_is_the_rank_of_its_lin
     assert slow is not None and slow.ranks == (6,)
 
 
+def test_ranks_that_write_into_one_file_say_each_step_at_their_own_moment() -> None:
+    dice = random.Random(5)
+    told = [
+        (6.0 * number + 5.5 * dice.random(), f"loop got to round {70_000 + number} (lag {dice.random():.3f})")
+        for number in range(60)
+        for _ in range(8)
+    ]
+    text = "".join(f"{clock(at)} {words}\n" for at, words in sorted(told))
+    last = findings(reading("all.log", text)).progress.last_step
+    assert last is not None and last.step == 70_059
+
+
 def test_a_loop_over_a_few_things_counts_no_steps() -> None:
     loading = "".join(f"{clock(6.0 * number)} taking in part {number}/12 of 40\n" for number in range(1, 13))
     assert not step_counters(findings(of_rank(0, loading)).scene)

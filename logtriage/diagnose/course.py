@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 
 from logtriage.diagnose.decision import Decision
+from logtriage.localize.announced import last_written
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
 from logtriage.localize.introduced import INTRODUCED_LINES
@@ -69,7 +70,7 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
         return (root.line, root.time) if root is not None else (None, None)
     for each in cited:
         if _CLOCK.search(each.text[:120]) and each.time is not None:
-            return cited[0], _time(findings, each)
+            return cited[0], _stood_still(findings, decision, _time(findings, each))
     known, last = _time(findings, cited[0]), findings.progress.last_time
     role = next(each.source.role for each in findings.scene.readings if each.source.file == cited[0].file)
     of_job = role in (SourceRole.WORKER, SourceRole.MERGED)
@@ -77,6 +78,15 @@ def onset(findings: Findings, decision: Decision) -> tuple[Line | None, float | 
     if known is not None and last is not None and not of_job:
         known = max(known, last)  # what a controller says without a date of the end comes after the last step
     return cited[0], known
+
+
+def _stood_still(findings: Findings, decision: Decision, time: float | None) -> float | None:
+    """When a lost machine fell silent: what it complained of long before was a warning."""
+    hosts = decision.culprits.hosts
+    if decision.failure_type != "host.node_lost" or len(hosts) != 1 or time is None:
+        return time
+    written = last_written(hosts[0], findings.scene, findings.topology)
+    return time if written is None else max(time, written)
 
 
 def _time(findings: Findings, line: Line) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from logtriage.diagnose.decision import Decision
 from logtriage.intake.reading import Reading
+from logtriage.localize.announced import new_since, starters
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.findings import Findings
@@ -24,6 +25,9 @@ BEFORE_SECONDS = 120.0  # clocks differ and messages are flushed late; what is o
 # Slurm waits 300 s (SlurmdTimeout) and Kubernetes about as long before they call a node lost that its peers
 # have long missed.
 BEFORE_NOTICE_SECONDS = 900.0
+BEFORE_SECONDS_OF_STARTERS = 5.0  # what a starter never said before is of the end, in whatever words
+# What goes on has no end of which a starter could tell.
+_NO_END = ("none.", "slow.", "hang.")
 MOST_FOLLOWING = 80  # lines of one writer that may go on with what it said
 
 # Lines by which an error goes on without a frame of its own: NCCL's way up its calls, CUDA's advice, c10's
@@ -82,13 +86,17 @@ def indications(
     began = _began(decision)
     ended = [each.line for each in findings.exits if each.code != 0 and _is_recent(each.line.time, began)]
     add(ended, "symptom", "code.subprocess")
+    if began is not None and not decision.failure_type.startswith(_NO_END):
+        for reading in starters(findings.scene, findings.progress, findings.topology):
+            add(new_since(reading, began - BEFORE_SECONDS_OF_STARTERS), "symptom", "code.subprocess")
     by_file: dict[str, list[Candidate]] = {}
     for each in chosen:
         by_file.setdefault(each.line.file, []).append(each)
     for reading in findings.scene.readings:
         file = reading.source.file
         if file in by_file:
-            whole = _Whole(reading, findings.scene.records.get(file, ()))
+            lone = reading.source.rank is not None or file in findings.topology.rank_of_file
+            whole = _Whole(reading, findings.scene.records.get(file, ()), lone=lone)
             for each in by_file[file]:
                 add(whole.around(each.line), _role(each), each.failure_type)
             add(_tables(reading.lines), "symptom", "code.subprocess")
@@ -150,9 +158,10 @@ def _is_label_of(line: Line, other: Line) -> bool:
 
 
 class _Whole:
-    """One file's lines and records, to find all that belongs to a line."""
+    """One file's lines and records, to find all that belongs to a line; a lone rank wrote all of its file."""
 
-    def __init__(self, reading: Reading, records: Sequence[Record]) -> None:
+    def __init__(self, reading: Reading, records: Sequence[Record], *, lone: bool) -> None:
+        self._lone = lone
         self._record: dict[int, Record] = {}
         for record in records:
             if record.kind != "line":
@@ -160,9 +169,12 @@ class _Whole:
         self._of_rank: dict[int | None, list[Line]] = {}
         self._place: dict[int, int] = {}
         for line in reading.lines:
-            same = self._of_rank.setdefault(line.rank, [])
+            same = self._of_rank.setdefault(self._writer(line), [])
             self._place[line.number] = len(same)
             same.append(line)
+
+    def _writer(self, line: Line) -> int | None:
+        return None if self._lone else line.rank
 
     def around(self, line: Line) -> Iterator[Line]:
         """The lines of its record, and those by which the same writer went on with it."""
@@ -170,7 +182,7 @@ class _Whole:
         if record is not None:
             yield from (each for each in record.lines if not _is_label_of(each, record.lines[0]))
             line = record.lines[-1]
-        same = self._of_rank.get(line.rank, [])
+        same = self._of_rank.get(self._writer(line), [])
         start = self._place.get(line.number, len(same)) + 1
         for following in same[start : start + MOST_FOLLOWING]:
             record = self._record.get(following.number)

@@ -86,8 +86,9 @@ _RANK_LABEL = regex(r"(?i)(?:rank|r|gpu|proc|process)[-_]?\d+$")
 _OWN_LABEL = regex(r"\[([A-Za-z]{1,10})[-_ :=]?(\d{1,6})\] ?")
 # `trainer-0-2 | [rank10]: `, `node1| [rank3]: `, as docker compose labels what its containers say.
 _BARRED = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\| {0,2}(?=\[(?i:rank)[ _:=-]?\d{1,6}\])")
-# `docker service logs`: service, slot (or node's id) and task, the node: `train.3.k2m1vq8d0x@cn-3    | `.
-_SWARM = regex(r"[\w.-]{1,100}\.\w{1,30}\.[a-z0-9]{5,25}@([A-Za-z][\w.-]{0,100}) {1,40}\|(?: |$)")
+# `docker service logs`: service, slot (or node's id) and task, the node: `train.3.k2m1vq8d0x@cn-3    | `;
+# the task is left out with `--no-task-ids`.
+_SWARM = regex(r"[\w.-]{1,100}\.(?:\d{1,5}|\w{1,30}\.[a-z0-9]{5,25})@([A-Za-z][\w.-]{0,100}) {1,40}\|(?: |$)")
 _BAR = regex(r"([A-Za-z0-9][\w.-]{1,62}?) {0,24}\|(?: |$)")
 _NO_PLACE = regex(r"(?i)(?:rank|r|w|worker|gpu|proc|process|task|log|\d*)[-_]?\d+$|[0-9a-f]{6,64}$|\D*$")
 # What launchers of TPU pods put in front: `10.164.0.14 [worker:2] `; the number counts machines.

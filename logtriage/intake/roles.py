@@ -96,7 +96,7 @@ _SPEECH = regex(
     r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d|\d\d:\d\d:\d\d)"
     r"|(?<![=\w])(?:INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|DEBUG)\b|^\s*Traceback |^\s+File \".*\", line \d"
     r"|^\S*(?:Error|Exception)\b|(?i:\b(?:loss|epoch|iter|iteration|step)\b[ =:\[]*\d)|it/s\b|s/it\b"
-    r"|\[rank\d+\]"
+    r"|\[rank\d+\]|^(?:time|ts|t|timestamp)=\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 )
 
 

@@ -287,6 +287,8 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
 
     `train.c7.out` with lines of `20:01:02 [c7] …` beside `train.c8.out` with `[c8]`.
     """
+    if (lone := _named_in_nccl(scene)) and set(lone.values()) <= _machines(scene):
+        return lone  # what labels call a replica runs on a machine that left its own log
     found: dict[str, str] = {}
     beside: dict[str, str] = {}
     for reading in scene.readings:
@@ -318,9 +320,14 @@ def labelled_hosts(scene: Scene) -> dict[str, str]:
     return _named_in_nccl(scene) or prompted_hosts(scene) or _by_blocks(scene)
 
 
+def _machines(scene: Scene) -> set[str | None]:
+    """The machines that left logs of their own."""
+    return {source.host for source in scene.sources if source.role not in JOB_ROLES}
+
+
 def _lone_machines(scene: Scene) -> dict[str, str]:
     """Hosts of files in each of which one machine alone names itself, another in each, with kernel logs."""
-    by_machines = {source.host for source in scene.sources if source.role not in JOB_ROLES}
+    by_machines = _machines(scene)
     named = {
         reading.source.file: {line.host for line in reading.lines if line.host is not None}
         for reading in scene.readings

@@ -241,18 +241,27 @@ def _usual_skips(traces: Iterable[Trace]) -> int:
 
 
 def naming(scene: Scene, topology: Topology, rank: int) -> Line | None:
-    """The first of the last words of another rank that name this rank beside its host, in whatever words."""
+    """The first of the last words of another rank that name this rank beside its host, in whatever words.
+
+    Not what is said so all along: who sends to the next rank names it with every line.
+    """
     host = topology.host_of_rank.get(rank)
     if host is None:
         return None
-    number = re.compile(rf"(?<![\d.:-]){rank}(?![\d.:])")
+    number = re.compile(rf"(?<![\d.:])(?<!\d-){rank}(?![\d.:])")
     for reading in scene.readings:
         if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED):
             continue
+        usual: set[str] | None = None
         for line in reading.lines[-_ODD_TAIL * _WRITERS :]:
             if host not in line.message or " NCCL " in line.text or topology.rank(line) in (None, rank):
                 continue
-            if number.search(line.message[:1000].replace(host, "")):
+            if not number.search(line.message[:1000].replace(host, "")):
+                continue
+            if usual is None:
+                early = reading.lines[: len(reading.lines) // 2]
+                usual = {without_digits(each.message[:200]) for each in early if host in each.message}
+            if without_digits(line.message[:200]) not in usual:
                 return line
     return None
 
@@ -292,7 +301,8 @@ def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Li
         odd += [
             line
             for line in lines[-_ODD_TAIL:]
-            if not _TRIVIAL.match(line.message) and without_digits(line.message) not in usual
+            if not _TRIVIAL.match(line.message)
+            and without_digits(line.message) not in usual
             and without_digits(line.message) not in habits
         ]
     return odd[-2:] if len(odd) <= _ODD_TAIL // 4 else []

@@ -177,16 +177,31 @@ def _rises_evenly(course: _Course) -> bool:
     usual = median([rise for rise, _ in rises])
     if sum(change < -WIDER * usual for change, _ in changes) > MOST_FALLS or _is_clock(course):
         return False
-    dated = [rise / seconds for rise, seconds in rises if seconds]
+    told = list(_since_first_said(course, WIDER * usual))
+    dated = [rise / seconds for rise, seconds in told if seconds]
     if any(seconds is not None for _, seconds in rises):
         # Lines of one moment enumerate something: steps take their time, and rise by it.
-        if len(dated) * 2 < len(rises):
+        if len(dated) * 2 < len(told) or not dated:
             return False
         rate = median(dated)
         return rate <= MOST_RATE and sum(
             rate / WIDER <= each <= rate * WIDER for each in dated
         ) >= EVEN * len(dated)
     return sum(rise <= WIDER * usual for rise, _ in rises) >= EVEN * len(rises)
+
+
+def _since_first_said(course: _Course, far: float) -> Iterator[tuple[int, float | None]]:
+    """How much each value rises above the one before, and in what time since that was said first.
+
+    Of many writers in one file each says a step at its own moment, and the last of one step may speak right
+    before the first of the next. After a fall by `far` it begins anew.
+    """
+    highest, first = course.values[0], course.lines[0]
+    for value, line in zip(course.values, course.lines, strict=True):
+        if value > highest:
+            yield value - highest, _seconds(first, line)
+        if value > highest or value < highest - far:
+            highest, first = value, line
 
 
 def _seconds(before: Line, after: Line) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from logtriage.localize.actors import with_actors
 from logtriage.localize.alike import without_usual_states
+from logtriage.localize.announced import announced_ends
 from logtriage.localize.brought_back import as_brought_back
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
 from logtriage.localize.cascade import Cascade, group, may_explain, untangle
@@ -78,6 +79,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     topology = gather_topology(scene, exits)
     exits = placed(exits, topology)
     candidates = with_actors(gather_candidates(scene, progress, topology, exits), scene, topology)
+    candidates += announced_ends(scene, progress, topology, candidates)
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
     candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)

@@ -22,7 +22,8 @@ from logtriage.regex import regex
 
 _LABEL = regex(
     r"(?:\[[^\[\]\n]{1,100}\]|\([^()\n]{1,100}\)|(?=[\w./-]{0,80}\d)[A-Za-z][\w./-]{1,80} ?\|"
-    r"|(?:(?P<host>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,20})[ :/] ?)?\d{1,5} ?[:|>)]) |\d{1,5}[|>]"
+    r"|(?:(?P<host>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,20})[ :/] ?)?\d{1,5} ?[:|>)]"
+    r"|[<{(]\d{1,5}[>})]:?|(?=[^\s:]{0,80}\d)[A-Za-z][\w./@-]{1,80}(?:\[\d{1,10}\]|@\d{1,5}):) |\d{1,5}[|>]"
 )
 _NAMED = regex(r"\b(?:global_?)?rank[-_ =:]{0,2}(\d{1,6})\b", re.IGNORECASE)
 _OF_A_NODE = regex(r", rank=\d{1,6}, pid=")  # SkyPilot's `(worker2, rank=2, pid=…)` counts nodes
@@ -30,6 +31,7 @@ _SAID = regex(r"(?:^|[\s<(\[])(?i:rank)[ =:-]{0,2}(\d{1,6})(?=[\s>)\],:;|]|$)")
 _JOINED = regex(r"\bcomm 0x[0-9a-f]+ rank (\d{1,6}) nranks (\d{1,6})\b")
 _OWN = regex(r"\[rank(\d{1,6})\]:")
 _LAST_NUMBER = regex(r"(\d{1,5})\D{0,4}$")
+_FIRST_NUMBER = regex(r"(\d{1,5})")  # behind which that of the process may stand: `loop@3[4117]: `
 SAMPLE = 2_000  # lines
 LEAST_LINES = 3  # of each label
 MOST_RANKED = 0.25  # share of the lines whose ranks are known without the label …
@@ -150,10 +152,12 @@ def _said_again_and_again(labels: Iterable[str], lines: Sequence[Line]) -> dict[
 
 
 def _at_one_distance(labels: Iterable[str], known: dict[str, int]) -> dict[str, int]:
-    """The ranks of the other labels, where all known ones are as far from the labels' last numbers."""
-    numbers = {label: int(last[1]) for label in labels if (last := _LAST_NUMBER.search(label)) is not None}
-    distances = {known[label] - number for label, number in numbers.items() if label in known}
-    if len(distances) != 1 or sum(label in known for label in numbers) < 2 or min(distances) < 0:
-        return {}
-    distance = distances.pop()
-    return {label: number + distance for label, number in numbers.items() if label not in known}
+    """The ranks of the other labels, where all known ones are as far from their last, or first, numbers."""
+    labels = tuple(labels)
+    for form in (_LAST_NUMBER, _FIRST_NUMBER):
+        numbers = {label: int(told[1]) for label in labels if (told := form.search(label)) is not None}
+        distances = {known[label] - number for label, number in numbers.items() if label in known}
+        if len(distances) == 1 and sum(label in known for label in numbers) > 1 and min(distances) >= 0:
+            distance = distances.pop()
+            return {label: number + distance for label, number in numbers.items() if label not in known}
+    return {}

@@ -14,6 +14,7 @@ from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.host_tables import tabled_hosts
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
+from logtriage.localize.numbered_writers import numbered_writers
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL, communicating_processes, gpu_ranks, node_processes
 from logtriage.localize.replicas import as_said, pod_ranks, ranks_alone, replica_ranks
@@ -159,6 +160,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         for reading in scene.readings
         if reading.source.role is SourceRole.MERGED and (form := writer_label(reading.lines)) is not None
     }
+    labels = {**numbered_writers(scene.readings), **labels}
     by_label = {
         each.source.file: host_labels(each.lines, world)
         if each.source.role in (*JOB_ROLES, SourceRole.HARDWARE)
