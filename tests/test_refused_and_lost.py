@@ -83,6 +83,29 @@ HEARTBEATS = "".join(
 )
 KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup out of memory (exit 137)\n"
 
+ADDRESS = "".join(
+    f"cn-{rank // 2}:7{rank}:90 [{rank % 2}] rdma.c:5012 NCCL WARN NET/OFI Unable to insert remote address "
+    f"into address vector for device 0. RC: -22\n[rank{rank}]: torch.distributed.DistBackendError: NCCL error in: "
+    "NCCLUtils.hpp:317, internal error, NCCL version 2.21.5\n"
+    for rank in range(4)
+)
+NOT_FINITE = steps(30) + "".join(
+    f"[rank {rank}] grad norm is not a finite value in update 31, stopping here before the update\n"
+    for rank in range(4)
+)
+OTHER_CLASSES = (
+    "INFO: opening base.ckpt\nERROR: the checkpoint was made for 31 classes, but this config names 28.\n"
+    "INFO: left after 3 s\n"
+)
+EMPTY = steps(30) + (
+    f"{clock(61)} WARNING reader: /data/set7/a0412.png is 0 bytes, cannot be shown to the model\n"
+    f"{clock(62)} INFO leaving\n{clock(63)} ERROR driver: worker 1 came out of the loop at step 31\n"
+)
+IMMINENT = steps(30) + (
+    f"{clock(61)} EC2 Metadata Service says termination is imminent\n"
+    f"{clock(62)} [error] cannot open best.npz\n"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "failure_type", "says"),
@@ -92,6 +115,11 @@ KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup o
         pytest.param(
             KILLED + HEARTBEATS, "host.out_of_memory", "killed: memory cgroup", id="killed-container"
         ),
+        pytest.param(ADDRESS, "collective.init", "address vector", id="address-of-a-peer"),
+        pytest.param(NOT_FINITE, "numerics.nan", "not a finite", id="gradient"),
+        pytest.param(OTHER_CLASSES, "checkpoint.mismatch", "31 classes", id="other-number-of-classes"),
+        pytest.param(EMPTY, "data.corrupt", "0 bytes", id="empty-file"),
+        pytest.param(IMMINENT, "scheduler.preempted", "imminent", id="spot-machine"),
     ],
 )
 def test_what_lies_behind_the_louder_words(tmp_path: Path, text: str, failure_type: str, says: str) -> None:
@@ -107,3 +135,9 @@ def test_a_daemon_of_pals_that_dies_with_its_node(tmp_path: Path) -> None:
     )
     verdict = judged(tmp_path, {"job.o77": text}).verdict
     assert (verdict.failure_type, verdict.culprits.hosts) == ("host.node_lost", ("nid0412",))
+
+
+def test_an_empty_file_that_was_stepped_over_ended_nothing(tmp_path: Path) -> None:
+    text = EMPTY.splitlines(keepends=True)[:31]
+    verdict = judged(tmp_path, {"job.log": "".join(text) + steps(30, first=31, at=64)}).verdict
+    assert verdict.failure_type == "none.running"
