@@ -88,6 +88,15 @@ def test_who_writes_something_else_behind_the_last_step_did_not_break_off(tmp_pa
     assert judged(tmp_path, {**files, "look.txt": STOOD}).verdict.culprits.ranks == ()
 
 
+def test_who_tells_on_and_on_that_it_waits_for_a_save_is_not_who_broke_off(tmp_path: Path) -> None:
+    files = {f"rank{rank}.log": steps(50) + saved(rank, is_done=rank != 3) for rank in range(4)}
+    files["rank0.log"] += "".join(
+        f"{clock(200 + 300 * n)} INFO still waiting for the others: 3 of 4 wrote\n" for n in range(30)
+    )
+    verdict = judged(tmp_path, files)
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("hang.silent", (3,))
+
+
 LISTED = """$ platform ps sft-12   # taken 2026-01-31 {now} UTC
 NAME      STATE      WORKERS  RETRIES  SINCE
 sft-12    {state}    2/2      0        {since}

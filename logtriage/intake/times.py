@@ -54,12 +54,14 @@ _MONTH = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? +)?"
 
 _ISO = regex(
-    r"(\d{4})([-/.])(\d\d?)\2(\d\d?)[T _-]{1,2}(\d\d?)[:.](\d\d)(?:[:.](\d\d)(?:[.,:](\d{1,9}))?)?" + _ZONE
+    r"(\d{4})([-/.])(\d\d?)\2(\d\d?)[T ,_-]{1,2}(\d\d?)[:.](\d\d)(?:[:.](\d\d)(?:[.,:](\d{1,9}))?)?" + _ZONE
 )
 _US = regex(
     r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)[ ,T_-]{1,3}(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?([AaPp])[Mm]\b)?"
 )
 _DAY_MONTH = regex(_WEEKDAY + r"(\d\d?)[ /-]" + _MONTH + r"[ /-](\d{4})[: ,]{1,2}" + _CLOCK + _ZONE)
+# Neuron's runtime: `2025-Aug-01 16:12:43.0204`.
+_YEAR_MONTH = regex(r"(\d{4})-" + _MONTH + r"-(\d\d?)[T ]" + _CLOCK + _ZONE)
 _NUMERIC_DAY = regex(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
 _COMPACT = regex(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
 _EPOCH = regex(r"(\d{9,10}\.\d{1,9}|1\d{12})(?![\w.])")
@@ -78,7 +80,7 @@ _KMSG = regex(r"\d{1,3},\d{1,12},(\d{1,16}),[-+c](?:,[^;\n]{0,100})?;")
 
 _CORE = regex(r"\d[:.]\d\d[:.]\d\d")
 _DATED = regex(
-    r"(?<![\w.-])(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T _-]|\d\d?/\d\d?/\d{2,4}[ ,T]"
+    r"(?<![\w.-])(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T ,_-]|\d{4}-[A-Z][a-z]{2}-\d\d?[T ]|\d\d?/\d\d?/\d{2,4}[ ,T]"
     r"|\d\d?[/ -][A-Z][a-z]{2,8}[/ -]\d{4}[: ,]"
     r"|[A-Z][a-z]{2} +\d{1,2},? (?:\d{4},? )?\d\d?:|[IWEFDVC]\d{3,4} \d\d:|\d\d[-/]\d\d[ T]\d\d:)"
     r"|(?<=/s\])\d{4}-\d\d-\d\d[T ]|(?<=/it\])\d{4}-\d\d-\d\d[T ]"
@@ -168,6 +170,11 @@ def _read_day_month(match: re.Match[str], year: int | None) -> Stamp | None:
     return _stamp(match, "clf", day, _of_day(match[4], match[5], match[6], match[7]), _zone(match[8]))
 
 
+def _read_year_month(match: re.Match[str], year: int | None) -> Stamp | None:
+    day = _midnight(int(match[1]), _MONTHS[match[2].lower()], int(match[3]))
+    return _stamp(match, "iso", day, _of_day(match[4], match[5], match[6], match[7]), _zone(match[8]))
+
+
 def _read_numeric_day(match: re.Match[str], year: int | None) -> Stamp | None:
     day = _midnight(year or UNKNOWN_YEAR, int(match[1]), int(match[2]))
     return _stamp(match, "month-day", day, _of_day(*match.groups()[2:6]), has_year=False)
@@ -226,6 +233,7 @@ _FROM_DIGIT: tuple[_Reading, ...] = (
     (_US, _read_us),
     (_NUMERIC_DAY, _read_numeric_day),
     (_DAY_MONTH, _read_day_month),
+    (_YEAR_MONTH, _read_year_month),
     (_COMPACT, _read_compact),
     (_EPOCH, _read_epoch),
     (_KMSG, _read_kmsg),

@@ -40,16 +40,17 @@ _COMPOSED = regex(
     r"|collectives?|in|for|sync|queue)(?:[_-]|$)){2,6}$"
 )
 _SUFFIX = regex(r"_(ms|msec|s|sec|secs|seconds)$")
+_QUOTES = str.maketrans("", "", "\"'")  # around the names of records: JSON's, and what a dict prints
 _OF_EACH = regex(r"(?:[\w.-]{1,30}/){0,3}([a-z]\w{1,30}?)_per_(?:batch|step|iter(?:ation)?)$")
 WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
-WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h", re.IGNORECASE)
+WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h|upda?te?", re.IGNORECASE)
 
 
 def timings(text: str) -> dict[str, float]:
     """The named durations of one line, in seconds (or in the line's own unit where it names none)."""
     found: dict[str, float] = {}
-    for match in _TIMING.finditer(text[-2_000:]):
+    for match in _TIMING.finditer(text[-2_000:].translate(_QUOTES)):
         unit = match["unit"] or match["named_unit"]
         name = match["name"].strip(" -._").lower().replace(" ", "_")
         if unit == "t":  # open_clip's `Data (t): 5.9 Batch (t): 6.5`
@@ -142,6 +143,11 @@ def _host_told(text: str, heading: str, topology: Topology) -> str | None:
     return row[1] if row[1] in topology.hosts or _OF_HOSTS.search(heading) else None
 
 
+# `host ml-3 cuda:5`: who reports is a device of a machine.
+_DEVICE = regex(
+    rf"\b(?:host(?:name)?|node(?:name)?|on)[\"']?[=: ] ?[\"']?({HOST_WORD})[\"']?[ ,/|:]{{1,3}}"
+    r"(?:cuda|gpu|device|hip|npu|xpu|local[ _]?rank)[=:# ]{0,2}(\d{1,2})\b"
+)
 _VALUES = regex(r"[\s|:,(]\d+(?:\.\d+)?(?=[\s|,;/)]|$)")
 _OF_HOSTS = regex(r"(?i)\b(?:host|node|machine)s?\b")
 
@@ -170,7 +176,7 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                     _ROW.match(bare) is not None
                     or _NUMBER_ROW.match(bare) is not None
                     or (of_host and _VALUES.search(bare) is not None)
-                    or (_MEASURED.search(text) is not None and bool(timings(text.replace('"', ""))))
+                    or (_MEASURED.search(text) is not None and bool(timings(text)))
                 )
             if not known:
                 if is_heading(text):
@@ -199,6 +205,8 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                     rest = text[named.end(1) :]
             elif rank is None and (named := _NAMED.search(text[:400])) is not None:
                 rank = int(named[1])  # `INFO step 7 rank=13 forward=3.1s wait=0.1s` in a file of many ranks
+            elif rank is None and (device := _DEVICE.search(text[:400])) is not None:
+                rank = topology.global_rank(device[1], int(device[2]))
             if rank is None:
                 continue
             if (form := forms.get(shape)) is None:
@@ -213,7 +221,7 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                     for name, value in zip(names, values, strict=True):
                         yield Duration(rank, (form, name), value, line)
             else:
-                rest = text.replace('"', "")
+                rest = text
             last = int(several["last"]) if several is not None and hosts is None else rank
             alike = range(rank, last + 1) if last < rank + MOST_RANKS else ()
             for name, value in timings(rest).items():

@@ -56,7 +56,7 @@ def lone_transport(traces: Sequence[Trace], scene: Scene, topology: Topology) ->
 
 def _waiting(line: Line) -> float:
     """How much of the longest time that a step's line tells is waiting for peers; 0 where it does not say."""
-    values = timings(line.message.replace('"', ""))
+    values = timings(line.message)
     waits = [
         value
         for name, value in values.items()

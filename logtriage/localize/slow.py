@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from logtriage.localize.awaited import awaited
 from logtriage.localize.busy_disks import busy_disk, slow_stretches
 from logtriage.localize.durations import DATA, WAIT, WORK, Duration, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
@@ -51,9 +52,11 @@ class Slowness:
 def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     """A job that waits for data longer than it computes, in most of the steps that it reports."""
     shares = _shares_of_timers(scene)
+    waits: list[tuple[float, float, Line]] = []
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
-        if (share := _waited(timings(line.message.replace('"', "")))) is not None:
-            shares.append((share, line))
+        if (told := _waited(_timings(line))) is not None:
+            waits.append((*told, line))
+    shares += [(waited / whole, line) for waited, whole, line in waits]
     if len(shares) < 4:
         shares += _shares_of_blocks(traces, scene)
     if len(shares) < 4 and (profiled := _profiled(scene)) is not None:
@@ -66,7 +69,7 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
         return None
     typical = median([share for share, _ in shares])
     if typical < DATA_SHARE:
-        return None
+        return _in_bursts(waits)
     begun = next(line for share, line in shares if share >= DATA_SHARE)
     shares.sort(key=lambda item: -item[0])
     plainest, *others = (line for _, line in shares[:3])
@@ -75,8 +78,8 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     return Slowness("slow.data", (), lines, typical, told)
 
 
-def _waited(values: Mapping[str, float]) -> float | None:
-    """The share of a step that was spent waiting for data, by its named durations."""
+def _waited(values: Mapping[str, float]) -> tuple[float, float] | None:
+    """How long a step waited for data, and how long it took, by its named durations."""
     data = [
         value
         for name, value in values.items()
@@ -91,8 +94,45 @@ def _waited(values: Mapping[str, float]) -> float | None:
     if {"iter_time", "forward_time", "train_time"} <= values.keys():  # ESPnet's wait for the next batch
         data, whole = [values["iter_time"]], [values["train_time"]]
     if data and whole and max(data) <= max(whole) and max(whole) > 0:
-        return max(data) / max(whole)
-    return max(data) / (max(data) + max(work)) if data and work and max(work) > 0 else None
+        return max(data), max(whole)
+    return (max(data), max(data) + max(work)) if data and work and max(work) > 0 else None
+
+
+def _timings(line: Line) -> dict[str, float]:
+    """The named durations of a step, with what it waited for data where words say that instead of a name."""
+    values = timings(line.message)
+    if "wait" in line.message and not any(DATA.search(name) for name in values):
+        found = _COMPLAINT.search(line.message[:400])
+        if found is not None and found["waited"]:
+            values["data_wait"] = float(found["waited"])
+    return values
+
+
+LEAST_STEPS = 20  # of which some wait for long and most do not
+LEAST_BURSTS = 4
+BURST_SHARE = 0.5  # of the time of all steps
+
+
+def _in_bursts(waits: Sequence[tuple[float, float, Line]]) -> Slowness | None:
+    """Steps of which every n-th waits for as long as the loader's workers need for n batches.
+
+    Most steps find theirs ready; so the seconds count, not the steps. The first wait starts the workers, and
+    one long wait can have a reason of its own.
+    """
+    since = waits[1:]
+    if len(since) < LEAST_STEPS:
+        return None
+    longest = max(since, key=lambda each: each[0])
+    rest = [each for each in since if each is not longest]
+    share = sum(waited for waited, _, _ in rest) / sum(whole for _, whole, _ in rest)
+    bursts = [each for each in since if each[0] >= BURST_SHARE * each[1] and each[0] >= longest[0] / 4]
+    half = since[len(since) // 2][2]
+    late = sum(line.file != half.file or line.number >= half.number for _, _, line in bursts)
+    if share < BURST_SHARE or len(bursts) < LEAST_BURSTS or not 0 < late < len(bursts):
+        return None
+    bursts.sort(key=lambda each: -each[0])
+    told = f"every few steps one waits {longest[0]:.1f} s for data: {share:.0%} of the time of all steps"
+    return Slowness("slow.data", (), tuple(line for _, _, line in bursts[:3]), share, told)
 
 
 def _shares_of_blocks(traces: Sequence[Trace], scene: Scene) -> list[tuple[float, Line]]:
@@ -100,14 +140,14 @@ def _shares_of_blocks(traces: Sequence[Trace], scene: Scene) -> list[tuple[float
     shares = []
     for trace in {trace.file: trace for trace in reversed(traces)}.values():
         for block in step_blocks(trace, scene):
-            share = _waited({name: seconds for name, (seconds, _) in block.items()})
+            waited = _waited({name: seconds for name, (seconds, _) in block.items()})
             told = max(
                 (each for name, each in block.items() if DATA.search(name) and not WORK.search(name)),
                 key=lambda each: each[0],
                 default=None,
             )
-            if share is not None and told is not None:
-                shares.append((share, told[1]))
+            if waited is not None and told is not None:
+                shares.append((waited[0] / waited[1], told[1]))
     return shares
 
 
@@ -284,6 +324,12 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
             f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"
         )
         return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
+    if (last_come := awaited(measured, topology.size)) is not None:
+        return replace(
+            of_ranks(last_come, topology),
+            summary=f"rank {last_come.ranks[0]} waits for nobody, and all others wait: a step takes "
+            f"{last_come.factor:.1f} times as long",
+        )
     if (unnamed := straggling(scene, progress, topology)) is not None:
         return replace(of_ranks(unnamed[0], topology), parts=unnamed[1])
     traces = [trace for trace in progress.traces if len(trace.points) >= 4]

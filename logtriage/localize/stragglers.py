@@ -91,7 +91,8 @@ def compare(told: Iterable[Duration], least: int = LEAST_VALUES) -> Straggling |
     return replace(best, ranks=tuple(sorted({*best.ranks, *beside, *few})))
 
 
-def _late(values: Sequence[Duration]) -> list[float]:
+def late_values(values: Sequence[Duration]) -> list[float]:
+    """The seconds of the last third of the durations, three of them at least."""
     return [each.seconds for each in values[-max(3, len(values) // 3) :]]
 
 
@@ -100,7 +101,7 @@ def _slow(
     kind: tuple[str, str],
     waits: Sequence[dict[int, list[Duration]]],
 ) -> Straggling | None:
-    late = {rank: _late(values) for rank, values in by_rank.items()}
+    late = {rank: late_values(values) for rank, values in by_rank.items()}
     usual = {rank: median(values) for rank, values in late.items()}
     middle = median(list(usual.values()))
     spread = NORMAL * median([abs(value - middle) for value in usual.values()])
@@ -124,7 +125,7 @@ def _slow(
     if not out or not _others_wait(waits, out, len(usual)):
         return None
     worst = max(out, key=lambda rank: usual[rank])
-    half_way = (middle + median(_late(by_rank[worst]))) / 2
+    half_way = (middle + median(late_values(by_rank[worst]))) / 2
     onsets = {rank: onset(by_rank[rank], half_way) for rank in sorted(out)}
     since = earliest(line for line in onsets.values() if line is not None)
     return Straggling(
@@ -141,7 +142,7 @@ def _slow(
 
 def as_slow(values: Sequence[Duration], bar: float) -> bool:
     """Whether a rank is beyond the bar in its late values, as those beside a persistent one must be."""
-    late = _late(values)
+    late = late_values(values)
     return len(values) >= LEAST_VALUES and sum(each > bar for each in late) >= PERSISTENT_BESIDE * len(late)
 
 
@@ -149,7 +150,7 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
     """Whether the peers wait longer than the slow; without a word on waiting, three ranks at least decide."""
     told = False
     for of_rank in waits:
-        usual = {rank: median(_late(values)) for rank, values in of_rank.items()}
+        usual = {rank: median(late_values(values)) for rank, values in of_rank.items()}
         own = [value for rank, value in usual.items() if rank in slow]
         others = [value for rank, value in usual.items() if rank not in slow]
         if own and others:
@@ -162,7 +163,7 @@ def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int]
 def _waits_for(waits: Sequence[dict[int, list[Duration]]], rank: int, *, least: int = 2) -> bool:
     """Whether each of at least so many other ranks waits far longer than this one."""
     for of_rank in waits:
-        usual = {each: median(_late(values)) for each, values in of_rank.items()}
+        usual = {each: median(late_values(values)) for each, values in of_rank.items()}
         own = usual.pop(rank, None)
         if (
             own is not None
