@@ -475,3 +475,31 @@ def test_of_a_rank_that_was_slow_all_along_its_first_steps_are_cited() -> None:
     slow = measured([SLOW + number / 1000 for number in range(20)], [0.01] * 20)
     found = told(*[measured([FAST] * 20, [SLOW - FAST] * 20)] * 3, slow)
     assert found is not None and [line.number for line in found.lines] == [20, 1]
+
+
+def bursts(every: int, wait: float, count: int = 60, words: str = "load_s:{wait:.3f} updt_s:0.310") -> str:
+    """Steps of which every n-th waits."""
+    return "".join(
+        f"{clock(number)} INFO step {number} loss 2.1 "
+        + words.format(wait=wait if number % every == 0 else 0.004)
+        + "\n"
+        for number in range(count)
+    )
+
+
+SAID = "| took {wait:.2f}s, of which waiting for the next batch {wait:.2f}s, forward 0.31s"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        pytest.param(bursts(7, 9.0), "slow.data", id="every-seventh"),
+        pytest.param(bursts(7, 9.0, words=SAID), "slow.data", id="in-words"),
+        pytest.param(bursts(7, 0.9), "none.running", id="a-third-of-the-time"),
+        pytest.param(bursts(60, 90.0), "none.running", id="the-first-starts-the-workers"),
+        pytest.param(bursts(40, 90.0), "none.running", id="one-long-wait"),
+        pytest.param(bursts(7, 9.0, count=18), "none.running", id="too-few-steps"),
+    ],
+)
+def test_steps_of_which_every_nth_waits_for_data(text: str, failure_type: str) -> None:
+    assert decide(findings(reading("train.log", text))).failure_type == failure_type

@@ -44,7 +44,7 @@ _QUOTES = str.maketrans("", "", "\"'")  # around the names of records: JSON's, a
 _OF_EACH = regex(r"(?:[\w.-]{1,30}/){0,3}([a-z]\w{1,30}?)_per_(?:batch|step|iter(?:ation)?)$")
 WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
-WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h|upda?te?", re.IGNORECASE)
+WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h|upda?t", re.IGNORECASE)
 
 
 def timings(text: str) -> dict[str, float]:
