@@ -32,7 +32,9 @@ JOB_LINES = 5_000  # the same for all files of a job together, but of each …
 LEAST_LINES = 32  # … at least so many of its head and of its tail
 JOB_BYTES = 4 << 20  # of files that are read whole, together; of large files …
 WINDOWS_BYTES = 2 << 20  # … all windows together, shared out among these, but for each share …
-LEAST_WINDOWS = 8 << 10  # … at least this
+LEAST_WINDOWS = 8 << 10  # … at least this, as long as these come to …
+LEASTS_BYTES = 4 << 20  # … no more than this, and else …
+LEAST_OF_ALL = 3 << 10  # … this: of thousands of ranks nearly all say the same
 AGAIN_BYTES = 32 << 20  # a larger compressed file is not decompressed again for what was not kept of it
 # From so many shares on, since many ranks and hosts say the same: of windows half, of whole files an eighth.
 MANY_SHARES = 64
@@ -111,7 +113,8 @@ def chosen(
         whole_limit = min(whole_limit, _whole_limit(extents, JOB_BYTES // 8))
         windows = WINDOWS_BYTES // 2
     shares = _shares(extents, whole_limit)
-    budget = max(LEAST_WINDOWS, windows // max(1, shares))
+    least = min(LEAST_WINDOWS, max(LEAST_OF_ALL, LEASTS_BYTES // max(1, shares)))
+    budget = max(least, windows // max(1, shares))
     portions = _portions(sources) if shares >= MANY_SHARES else [_LAST_PART] * len(sources)
     most_lines = max(LEAST_LINES, min(MOST_LINES, JOB_LINES // max(1, len(sources))))
 

@@ -10,7 +10,8 @@ import bisect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.habits import HABIT, OF_RANKS, Kinds
@@ -26,6 +27,7 @@ from logtriage.rulebank.rule import Strength
 OUTLIVED_SECONDS = 300.0
 LIVED_WITH_SECONDS = 60.0  # or so long after a machine's complaint …
 LIVED_WITH_STEPS = 20  # … so many steps
+STEPS_BY_ALL = 3  # which nobody makes without the machine that stalled
 AWAKE_SECONDS = 15.0  # who writes so long after a crash has not crashed; clocks of one machine agree better
 NO_MORE_OFTEN = 3.0  # times as often as while the job went on: more would be an outage
 
@@ -33,6 +35,8 @@ _MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
 # What comes and goes without a trace: connections to servers. A process that crashed is one of the job's only
 # where the job stops: of a synchronous one no rank can be missing.
 _PASSES = ("storage.", "network.connection")
+# A machine that stalls for a while, or comes near a limit, may go on; who is lost makes no step any more.
+_STALLS = ("host.node_lost", "host.resource_limit")
 # So it is with whom the kernel killed for its memory, and whose access to a GPU it stopped.
 _CRASH = ("process.", "host.out_of_memory", "cuda.")
 _RANKS_ARE = regex(r"(?i)^(?:python|pt_|ray|torchrun|pytest|ipython|conda)|^<")  # what ranks are called, too
@@ -113,14 +117,22 @@ def unfelt(candidates: Sequence[Candidate], progress: Progress) -> set[tuple[str
     passing = [
         each
         for each in candidates
-        if each.source_role in _MACHINE and each.rule is not None and each.failure_type.startswith(_PASSES)
+        if each.source_role in _MACHINE
+        and each.rule is not None
+        and each.failure_type.startswith((*_PASSES, *_STALLS))
     ]
     open_ = [each for each in passing if not each.recovered and each.strength is not Strength.DEFINITE]
-    if not open_ or not dated or last is None or any(map(_tells_of_files, candidates)):
+    if any(map(_tells_of_files, candidates)):
+        open_ = [each for each in open_ if not each.failure_type.startswith(_PASSES)]
+    if not open_ or not dated or last is None:
         return set()
     found: set[tuple[str, int]] = set()
     for kind in {_kind(each) for each in open_}:
-        times = [(each.time, each.host) for each in passing if _kind(each) == kind and each.time is not None]
+        times = [
+            (each.time, each.host or each.line.file)
+            for each in passing
+            if _kind(each) == kind and each.time is not None
+        ]
         lived = [each.time for each in passing if _kind(each) == kind and _was_outlived(each, dated, last)]
         near = [each for each, _ in times if last - LIVED_WITH_SECONDS <= each <= last + LIVED_WITH_SECONDS]
         span = max(last - LIVED_WITH_SECONDS - dated[0][0], LIVED_WITH_SECONDS)
@@ -175,6 +187,11 @@ def _crashes_of_others(
     stepped = last_step if last_step is not None else math.inf
     looked_on = max((line.time or 0.0 for line in _ends(scene)), default=0.0)
     told = [each.line.text for each in candidates if each.source_role not in _MACHINE]
+
+    @cache
+    def is_told(by_memory: bool) -> bool:
+        return (_is_told_to_be_killed if by_memory else _is_told_to_have_crashed)(candidates)
+
     return {
         id(each)
         for each in crashes
@@ -183,7 +200,7 @@ def _crashes_of_others(
             # Launchers and peers notice at once that a rank is gone. Nobody did, for as long as they looked
             # on, or the job had stood still for long.
             or _ended_otherwise(each, candidates, topology)
-            or _came_elsewhere(each, crashes, candidates)
+            or _came_elsewhere(each, crashes, is_told)
             or complained <= (each.time or 0.0) < looked_on - OUTLIVED_SECONDS
             or max(complained, stepped + OUTLIVED_SECONDS) <= (each.time or 0.0)
         )
@@ -269,10 +286,12 @@ def _lived_without(
     return frozenset(_program(each) for each in passing if _was_outlived(each, dated, last)) - {None}
 
 
-def _came_elsewhere(crash: Candidate, crashes: Sequence[Candidate], candidates: Sequence[Candidate]) -> bool:
+def _came_elsewhere(
+    crash: Candidate, crashes: Sequence[Candidate], is_told: Callable[[bool], bool]
+) -> bool:
     """Whether the same program crashed on another machine as well, minutes apart: a job ends by one of them.
 
-    Not where somebody says how a rank crashed.
+    Not where somebody says how a rank crashed: `is_told`, by the kernel for its memory or by itself.
     """
     apart = (
         each
@@ -283,8 +302,7 @@ def _came_elsewhere(crash: Candidate, crashes: Sequence[Candidate], candidates: 
     )
     if next(apart, None) is None:
         return False
-    by_memory = crash.failure_type == "host.out_of_memory"
-    return not (_is_told_to_be_killed if by_memory else _is_told_to_have_crashed)(candidates)
+    return not is_told(crash.failure_type == "host.out_of_memory")
 
 
 _BY_KILL = frozenset(("-9", "9", "137"))
@@ -310,7 +328,7 @@ def _ends(scene: Scene) -> Iterator[Line]:
 
 
 def _may_pass(candidate: Candidate) -> bool:
-    if candidate.failure_type.startswith(_PASSES):
+    if candidate.failure_type.startswith((*_PASSES, *_STALLS)):
         return candidate.strength is not Strength.DEFINITE
     return candidate.failure_type.startswith(_CRASH) and candidate.capture("name") is not None
 
@@ -329,9 +347,10 @@ def _kind(candidate: Candidate) -> tuple[str, ...]:
 def _was_outlived(candidate: Candidate, dated: Sequence[tuple[float, int]], last: float | None) -> bool:
     if candidate.time is None or last is None:
         return False
-    return (
-        last > candidate.time + OUTLIVED_SECONDS
-        or steps_since(dated, candidate.time + LIVED_WITH_SECONDS) >= LIVED_WITH_STEPS
+    steps = steps_since(dated, candidate.time + LIVED_WITH_SECONDS)
+    of_machine = candidate.failure_type.startswith(_STALLS)
+    return last > candidate.time + OUTLIVED_SECONDS or steps >= (
+        STEPS_BY_ALL if of_machine else LIVED_WITH_STEPS
     )
 
 

@@ -154,11 +154,15 @@ def _behind(reading: Reading, summary: Summary | None, ended: float) -> int | No
     number, before = lines[at].number, lines[gap - 1].number if gap else 0
     if summary is not None and number - before > 1:
         reader = LineReader(reading.source, reading.layout)
-        for place, sample in sorted((each.first, each.sample) for each in summary.keys.values()):
+        # From the end: few kinds are new there, and each that is read costs.
+        firsts = sorted(((each.first, each.sample) for each in summary.keys.values()), reverse=True)
+        for place, sample in firsts:
             if before < place[0] < number:
                 time = reader.read(sample, *place).time
-                if time is not None and time >= ended:
-                    return place[0]
+                if time is not None and time < ended:
+                    break
+                if time is not None:
+                    number = place[0]
     return number
 
 
