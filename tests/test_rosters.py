@@ -47,6 +47,26 @@ JOBS: dict[str, tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]] = {
         (9,),
         ("m2",),
     ),
+    "each host says which ranks are up": (
+        {
+            "all.log": "".join(
+                f"[{clock(at)}][I][join:88] m{at}-x ranks {at * 4}..{at * 4 + 3} ready\n" for at in range(3)
+            )
+            + steps(20)
+            + behind("[rank9]: ", traceback(IMPORT)),
+        },
+        (9,),
+        ("m2-x",),
+    ),
+    "rows of what each rank took end with its host": (
+        {
+            "all.log": "".join(f"  Rank {rank}: {rank + 71}.3ms  (cn-{rank // 4})\n" for rank in range(12))
+            + steps(20)
+            + behind("[rank9]: ", traceback(IMPORT)),
+        },
+        (9,),
+        ("cn-2",),
+    ),
     "lines that begin with an address and a number": (
         {
             "console.log": interleaved(("10.8.0.3", "10.8.0.9", "10.8.0.7"), "{host} [0] step {n} loss 2.1")

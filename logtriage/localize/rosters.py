@@ -71,6 +71,11 @@ _INTRODUCED = (
         r"(?P<host>[a-z]\w{0,30}(?:-\w{1,30}){0,4}-[a-z]{0,8}\d{1,5})[ ,|]{1,3}"
         r"[a-z_]{2,40}[ =:]{1,8}[\d.]{1,12}\b"
     ),
+    # `rank 17: 2701.1ms (cn-3)`, a row of what each took
+    regex(
+        rf"^\W{{0,4}}{_RANK}[:=]? {{0,8}}\d{{1,9}}(?:\.\d{{1,9}})? ?(?:ms|us|s|%|x)? {{1,8}}"
+        rf"[(@\[] ?(?P<host>{HOST_WORD})[)\]]?\s*$"
+    ),
     # `process 3/4 on cn-3`, as JAX counts processes
     regex(
         r"\b(?i:process|proc|task)(?:[-_ ](?i:index|id))?[ =:#]{1,2}(?P<rank>\d{1,6}) ?(?:/|of) ?\d{1,6}"
@@ -92,6 +97,10 @@ STATES_RANGE = regex(r"\b[Rr]anks[ =:]{0,2}\[?\d{1,6} ?(?:-|\.\.|to) ?\d{1,6}\b"
 _RANGES = (
     regex(rf"^[\[(<]?(?P<host>{HOST_WORD})(?:[\])>]:?|:) .{{0,120}}?{_RANGE}"),
     regex(rf"^\W{{0,4}}(?P<host>{HOST_WORD}),? {_RANGE}\]?:"),
+    regex(
+        rf"^(?:\[[^\]]{{1,60}}\] ?){{0,3}}(?P<host>{HOST_WORD}),? {_RANGE}\]?"
+        r"(?: (?:(?:are|is) )?(?:ready|up|started|launched|joined|alive|here|initiali[sz]ed))?\s*$"
+    ),
     regex(rf"^\W{{0,4}}{_RANGE}\]? ?(?:[:=|]|->) ?(?P<host>{HOST_WORD})(?=\s|,|$)"),
     regex(rf"{_RANGE}\]?,? .{{0,40}}?\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})(?![\w.-])"),
     regex(rf"\b{_PLACE}[ =:]{{1,2}}(?P<host>{HOST_WORD})[ ,:)].{{0,40}}?{_RANGE}"),
