@@ -8,6 +8,7 @@ from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.last_words import last_errors, tells_of_silence
 from logtriage.diagnose.never_left import never_left
+from logtriage.localize.asked_stacks import asked_stacks
 from logtriage.localize.behind import broke_off_first, stopped_first
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import Group
@@ -112,7 +113,7 @@ def _has_stacks(scene: Scene) -> bool:
         _STACK.match(line.text[:200]) is not None and line.number > stepped.get(reading.source.file, 0)
         for reading in scene.readings
         for line in reading.lines
-    )
+    ) or any(line.number > stepped.get(line.file, 0) for line in asked_stacks(scene))
 
 
 def _hang(findings: Findings, outcome: Outcome) -> Decision:

@@ -39,6 +39,17 @@ _ASKS = regex(
     r"|netstat|ping|ls|ll|df|du|free|ulimit|lscpu|lsblk|stat|find|nvcc|gcc|uname|hostname|date|env|printenv|lsof"
     r"|uptime|w|who|last|cat /(?:proc|sys)|grep|strace|coredumpctl|nfsstat|mount|systemctl)(?:\s|$)"
 )
+# A signal by which a process is made to show where it stands, as it ends: Python's faulthandler, a core file.
+_FATAL = regex(
+    _BEFORE + r"p?kill(?:all)? (?:-s ?|--signal[ =])?-?(?:SIG)?(?:ABRT|QUIT|SEGV|BUS|FPE|ILL|3|6|8|11)\b"
+)
+
+
+def asks_for_stacks(text: str) -> bool:
+    """Whether a line is a person's command that ends a process so that it shows its stacks."""
+    if "kill" not in text or (prompt := _PROMPT.match(text[:420])) is None:
+        return False
+    return _FATAL.match(prompt["command"]) is not None
 
 
 def of_the_job(reading: Reading) -> Reading:
@@ -47,18 +58,22 @@ def of_the_job(reading: Reading) -> Reading:
         return reading
     commands = list(_commands(reading.lines))
     begins_bare = bool(commands) and commands[0][0] > 0
-    runs = begins_bare or any(not _ASIDE.match(each) and not _ASKS.match(each) for _, each in commands)
-    if not runs or not any(_ASIDE.match(each) for _, each in commands):
+    runs = begins_bare or any(not _is_aside(each) and not _ASKS.match(each) for _, each in commands)
+    if not runs or not any(_is_aside(each) for _, each in commands):
         return reading
     kept: list[Line] = list(reading.lines[: commands[0][0]])
     ends = [at for at, _ in commands[1:]] + [len(reading.lines)]
     for (at, command), end in zip(commands, ends, strict=True):
         printed = reading.lines[at:end]
-        if not _ASIDE.match(command):
+        if not _is_aside(command):
             kept += printed
         elif not _TRY.match(command):  # a job beside it may go on printing
             kept += itertools.dropwhile(lambda line: not _is_of_program(line), printed[1:])
     return replace(reading, lines=tuple(kept))
+
+
+def _is_aside(command: str) -> bool:
+    return _ASIDE.match(command) is not None and _FATAL.match(command) is None
 
 
 def _is_of_program(line: Line) -> bool:

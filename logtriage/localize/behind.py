@@ -126,8 +126,8 @@ def stopped_first(traces: Iterable[Trace]) -> tuple[Trace, ...]:
 def broke_off_first(traces: Iterable[Trace], scene: Scene) -> dict[int, Line]:
     """The last lines of the few ranks that, behind the same step, wrote only the beginning of their course.
 
-    Only where each rank writes a file of its own, and all peers wrote the same kinds of lines, of whom one may
-    have written more: such as a save that began everywhere and that one rank alone never called done.
+    Only where each rank writes a file of its own, and all peers wrote the same kinds of lines, one of them
+    perhaps more: such as a save that began everywhere and that one rank alone never called done.
     """
     ranked = by_rank(traces)
     files = {trace.file for trace in ranked.values()}
@@ -143,11 +143,13 @@ def broke_off_first(traces: Iterable[Trace], scene: Scene) -> dict[int, Line]:
         courses[rank] = tuple(without_digits(line.message)[:200] for line in written[: MOST_BEHIND + 1])
     usual, count = Counter(courses.values()).most_common(1)[0]
     others = {rank: course for rank, course in courses.items() if course != usual}
-    # One may tell on and on that it waits: who coordinates a save, which is done when all are.
+    # One may tell on and on that it waits: who coordinates a save, which is done when all are. Or it alone
+    # writes how the machine does, in one kind of lines.
     further = [
         rank
         for rank, course in others.items()
-        if course[: len(usual)] == usual and all(_WAITS.search(kind) for kind in course[len(usual) :])
+        if course[: len(usual)] == usual
+        and (all(_WAITS.search(kind) for kind in course[len(usual) :]) or len(set(course[len(usual) :])) == 1)
     ]
     early = sorted(others.keys() - further)
     if len(early) * 3 > len(ranked) or not 0 < len(usual) <= MOST_BEHIND:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,11 +14,12 @@ from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
 from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.health_checks import only_checked
+from logtriage.localize.held_requests import held_requests
 from logtriage.localize.left_in_order import left_in_order
 from logtriage.localize.never_began import never_began
 from logtriage.localize.onlookers import clocks, standing
 from logtriage.localize.orderly_end import orderly_end
-from logtriage.localize.progress import Progress, Trace, usual_interval
+from logtriage.localize.progress import Progress, StepPoint, Trace, usual_interval
 from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
@@ -54,7 +56,12 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     finished = _end(scene, progress)
     if finished is not None:
         return Outcome("completed", finished, why="the program says that it is done")
-    if (last := progress.last_step) is None:
+    last = progress.last_step
+    held = held_requests(scene)
+    if held is not None and not _is_later(last, held.since):
+        why = f"an engine held {held.requests} requests for {held.seconds:.0f} s and generated nothing"
+        return Outcome("hang", last.line if last is not None else held.since, held.seconds, why, held.last)
+    if last is None:
         if (seen := only_checked(scene)) is not None:
             return Outcome("hang", None, why=seen.why, seen=seen.line)
         if (still := never_began(scene)) is not None:
@@ -78,6 +85,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             patience = min(patience, max(BUSY_HANG_SECONDS, BUSY_HANG_INTERVALS * usual))
         if _beats_alone(scene, newest, progress.traces, silence):
             patience = 0.0
+        if usual == 0 and silence > FIRST_STEP_SECONDS and _stands_at_its_first_bar(scene, newest):
+            told = f"the bar was drawn at 0, and nothing but polls came for {silence:.0f} s"
+            return Outcome("hang", newest, silence, told)
         if usual > 0 and silence > patience:
             return Outcome(
                 "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
@@ -87,6 +97,13 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
         return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")
     return Outcome("running", newest, why="the log ends among regular steps")
+
+
+def _is_later(step: StepPoint | None, line: Line) -> bool:
+    """Whether a step was made after a line, as far as times tell."""
+    if step is None or step.line.time is None or line.time is None:
+        return step is not None
+    return step.line.time > line.time
 
 
 def _last_seen(scene: Scene, last: Line) -> float | None:
@@ -306,12 +323,27 @@ def _watched_silence(scene: Scene, last: Line) -> float | None:
     if len(set(map(_shape, since))) != 1:
         return None
     silence = (since[-1].time or 0.0) - (since[0].time or 0.0)
-    return silence if silence > max(ALONE_SECONDS, BUSY_HANG_INTERVALS * float(told["value"])) else None
+    intervals = HANG_INTERVALS if len(since) >= BEATS else BUSY_HANG_INTERVALS
+    return silence if silence > max(ALONE_SECONDS, intervals * float(told["value"])) else None
 
 
 def _shape(line: Line) -> str:
     """The first words of a message, without its numbers."""
     return re.sub(r"[\W\d]+", " ", line.message)[:60]
+
+
+_BAR_AT_ZERO = regex(r"(?<!\d)0/\d{1,9} \[0?0:00<\?")
+FIRST_STEP_SECONDS = 3600.0  # for which a compilation may hold the first step up
+OTHERS = 10  # of so many lines one may be of another kind
+
+
+def _stands_at_its_first_bar(scene: Scene, last: Line) -> bool:
+    """Whether a bar that was drawn before the first step is followed by lines of one kind, and no second."""
+    if _BAR_AT_ZERO.search(last.text[:600]) is None:
+        return False
+    since = [line for line in scene.lines(last.file) if line.number > last.number and line.text.strip()]
+    kinds = Counter(map(_shape, since))
+    return len(since) >= BEATS and kinds.most_common(1)[0][1] * OTHERS >= len(since) * (OTHERS - 1)
 
 
 BEATS = 20

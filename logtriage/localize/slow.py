@@ -54,8 +54,8 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     shares = _shares_of_timers(scene)
     waits: list[tuple[float, float, Line]] = []
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
-        if (told := _waited(_timings(line))) is not None:
-            waits.append((*told, line))
+        if (step := _waited(_timings(line))) is not None:
+            waits.append((*step, line))
     shares += [(waited / whole, line) for waited, whole, line in waits]
     if len(shares) < 4:
         shares += _shares_of_blocks(traces, scene)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from logtriage.localize.asked_stacks import asked_stacks
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.finite_again import (
     is_of_gradients,
@@ -94,6 +95,7 @@ def survivors(
     finite_again = stepped_over(candidates, scene) | spikes_left_behind(candidates, scene)
     done = next(iter(endings(scene, progress)), None)
     passed = lived_with(candidates, scene, progress, topology, kinds, done)
+    passed |= {(line.file, line.number) for line in asked_stacks(scene)}
     found = [
         candidate
         if is_reported_on_top(candidate.line, scene)

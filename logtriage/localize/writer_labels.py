@@ -274,6 +274,7 @@ def host_labels(lines: Sequence[Line], world: int | None = None) -> HostLabels:
         len(counts) == 1
         and sum(label[2] is not None for label in labels) * 2 > spoken
         and _is_later_block(numbers)
+        and min(Counter(label[2] for label in labels if label[2]).values()) > 1  # a client's ports come once
     ):
         return HostLabels({word: word for word in counts}, counts_ranks=True)
     if len(words) * 2 < len(messages) or len(counts) < 2 or not in_turn:
