@@ -97,6 +97,15 @@ def test_who_tells_on_and_on_that_it_waits_for_a_save_is_not_who_broke_off(tmp_p
     assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("hang.silent", (3,))
 
 
+def test_who_alone_tells_for_long_how_its_machine_does_is_a_peer_like_all_others(tmp_path: Path) -> None:
+    files = {f"rank{rank}.log": steps(50) + saved(rank, is_done=rank != 3) for rank in range(4)}
+    files["rank0.log"] += "".join(
+        f"{clock(200 + 900 * n)} INFO host memory {70 + n} %, 311 threads\n" for n in range(5)
+    )
+    verdict = judged(tmp_path, files)
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.ranks) == ("hang.silent", (3,))
+
+
 LISTED = """$ platform ps sft-12   # taken 2026-01-31 {now} UTC
 NAME      STATE      WORKERS  RETRIES  SINCE
 sft-12    {state}    2/2      0        {since}

@@ -136,20 +136,24 @@ def broke_off_first(traces: Iterable[Trace], scene: Scene) -> dict[int, Line]:
         return {}
     last = {rank: trace.last.line for rank, trace in ranked.items()}
     courses: dict[int, tuple[str, ...]] = {}
+    behind: dict[int, list[Line]] = {}
     for rank, trace in ranked.items():
         since = [line for line in scene.lines(trace.file) if line.number > trace.last.line.number]
-        written = [line for line in since if line.text.strip()]
+        behind[rank] = written = [line for line in since if line.text.strip()]
         last[rank] = written[-1] if written else last[rank]
         courses[rank] = tuple(without_digits(line.message)[:200] for line in written[: MOST_BEHIND + 1])
     usual, count = Counter(courses.values()).most_common(1)[0]
     others = {rank: course for rank, course in courses.items() if course != usual}
     # One may tell on and on that it waits: who coordinates a save, which is done when all are. Or it alone
-    # writes how the machine does, in one kind of lines.
+    # writes for a long time how its machine does.
     further = [
         rank
         for rank, course in others.items()
         if course[: len(usual)] == usual
-        and (all(_WAITS.search(kind) for kind in course[len(usual) :]) or len(set(course[len(usual) :])) == 1)
+        and (
+            all(_WAITS.search(kind) for kind in course[len(usual) :])
+            or (len(set(course[len(usual) :])) == 1 and _span(behind[rank][len(usual) :]) >= POLLED_SECONDS)
+        )
     ]
     early = sorted(others.keys() - further)
     if len(early) * 3 > len(ranked) or not 0 < len(usual) <= MOST_BEHIND:
@@ -160,6 +164,12 @@ def broke_off_first(traces: Iterable[Trace], scene: Scene) -> dict[int, Line]:
     return {rank: last[rank] for rank in early} if begun else {}
 
 
+def _span(lines: Sequence[Line]) -> float:
+    times = [line.time for line in lines if line.time is not None]
+    return max(times) - min(times) if times else 0.0
+
+
+POLLED_SECONDS = 1800.0  # for which lines of one kind alone tell nothing of what their writer does
 _WAITS = regex(r"(?i)\b(?:still )?wait(?:s|ing|ed)?\b")
 MOST_BEHIND = 40  # lines behind the last step: of a course that goes on for longer not all may have been read
 
