@@ -55,7 +55,7 @@ def blame(
                 told = f"{lone} alone cannot reach where all others met"
                 return Culprits(_ranks_of(lone, topology), (lone,)), told
         lost = lost_peer(members)
-        told = f"all who complain lost {lost}" if lost else "those who complain are the victims"
+        told = f"all who complain lost {lost}" if lost else "who complains of it is its victim, not its cause"
         return Culprits(hosts=(lost,) if lost else ()), told
     if root.failure_type.startswith("scheduler."):
         # The node that Slurm's notice names is where it was written; a pod's events name the pod's node.
@@ -87,7 +87,7 @@ def blame(
     else:
         members = _without_quotes(members)
     kernel = [each for each in members if each.source_role in (SourceRole.KERNEL, SourceRole.HARDWARE)]
-    hosts = _hosts(kernel, topology) or _hosts(members, topology)
+    hosts = _hosts(kernel, topology) or _hosts(_monitored(members), topology) or _hosts(members, topology)
     if machine and not hosts:  # the surer lines name no machine, weaker ones do
         hosts = _hosts(root.causes, topology)
     if root.failure_type == "network.infiniband" and hosts:  # others complain of their peer there
@@ -116,6 +116,8 @@ def blame(
             each.role is Role.SYMPTOM and each.failure_type == "process.killed" for each in candidates
         )
         own = _ended_by_themselves(_likely_ends(exits, members), topology, others_closed=closed)
+        # Where the lines tell the machine, those that ended elsewhere are who noticed it.
+        own = {rank for rank in own if topology.machine(topology.host_of_rank.get(rank)) in hosts} or own
         ranks = own if len(raised) <= max(1, len(own)) else set()
         ranks = ranks or _whole_host(len(raised), hosts, topology)
     met = beside(ranks, hosts, root, candidates, exits, topology)
@@ -152,6 +154,17 @@ def blame(
         hosts = set()
     gpus = {_bus(gpu) for each in members if (gpu := each.capture("pci") or each.capture("gpu"))}
     return Culprits(tuple(sorted(ranks)), tuple(sorted(hosts)), tuple(sorted(gpus))[:8]), told
+
+
+def _monitored(members: Sequence[Candidate]) -> list[Candidate]:
+    """What a cluster's record of a node tells of its GPUs, where a rank knows but the name of its pod."""
+    return [
+        each
+        for each in members
+        if each.source_role is SourceRole.KUBERNETES
+        and each.rule is not None
+        and each.rule.id.startswith("nvidia.")
+    ]
 
 
 def _without_quotes(members: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -310,6 +323,8 @@ def _ranks_under(
     }
     if direct:
         return direct
+    # Ranks whose machines go by other names (pods of which no list tells the node) may all run there.
+    unplaced = hosts.isdisjoint(topology.machine(host) for host in topology.host_of_rank.values())
     # A watchdog aborts the rank that waited: its end says nothing of the machine under it.
     waited = {each.rank for each in candidates if each.failure_type in VICTIMS_SPEAK}
     struck = {
@@ -319,7 +334,7 @@ def _ranks_under(
         and each.role is Role.CAUSE
         and (each.failure_type.startswith(_UNDER_A_MACHINE) or "unhandled cuda error" in each.line.message)
         and (each.failure_type.startswith("cuda.") or each.rank not in waited)
-        and (not hosts or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
+        and (unplaced or topology.machine(topology.host_of_rank.get(each.rank, each.host)) in (*hosts, None))
     }
     # On one machine the rank that never gave up on its peers is the one whose GPU stopped answering, unless a
     # launcher reports ends: they can be of a rank that said nothing.
