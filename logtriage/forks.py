@@ -24,7 +24,8 @@ PATIENCE_SECONDS = 60.0  # for a copy to end what it has in hand, once nothing i
 ASKED_SECONDS = 0.2  # how often, meanwhile, it is asked whether to wait on
 # How often a process that works itself takes what came: looking costs as much as a small task.
 LOOKING_SECONDS = 0.004
-_ENDING = {signal.SIGINT, signal.SIGTERM}
+# All that the program answers; Windows knows no SIGHUP.
+_ENDING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _UNSENT = 4  # results that a copy has ready before it waits for the one that takes them: they may be large
 
 
@@ -189,13 +190,20 @@ def _send(done: queue.Queue[tuple[int, Done] | None], sender: Connection) -> Non
     sender.close()
 
 
-def bound_to(parent: int) -> None:
-    """Let this process end with its parent, and leave Ctrl-C to that.
+def leave_interrupts() -> None:
+    """Leave Ctrl-C to the parent, and end without a word when told to.
 
     Ctrl-C reaches every process of a terminal: the first one alone answers it, and ends the others.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in _ENDING - {signal.SIGINT}:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as below `nohup`
+            signal.signal(number, signal.SIG_DFL)
+
+
+def bound_to(parent: int) -> None:
+    """Let this process end with its parent, and leave Ctrl-C to that."""
+    leave_interrupts()
     if hasattr(signal, "pthread_sigmask"):  # they waited for this
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -101,7 +101,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         first = fault.errors()[0]
         name = ".".join(map(str, first["loc"]))
         where = PREFIX + name.upper() if given.get(PREFIX + name.upper()) else f"{place}: {name}"
-        said = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        unknown = first["type"] == "extra_forbidden"
+        said = "there is no such setting" if unknown else first["msg"].removeprefix("Value error, ")
         raise SettingsFault(f"{where}: {said}") from None
 
 
@@ -124,8 +125,9 @@ def _file_values(given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
             raise SettingsFault(f"{path}: there is no such file ({PREFIX}CONFIG)") from None
         return {}, str(path)
     except (OSError, UnicodeDecodeError) as fault:
-        if not named and isinstance(fault, PermissionError):
-            return {}, str(path)  # a home that this user may not enter holds no settings of his
+        if not named and isinstance(fault, (PermissionError, NotADirectoryError)):
+            # A home that this user may not enter holds none of his, nor does /dev/null, a service's home.
+            return {}, str(path)
         raise SettingsFault(f"{path}: cannot be read: {fault}") from None
     import tomllib
 

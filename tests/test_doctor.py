@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from logtriage.apps.cli import main
+from logtriage.settings import load_settings
 
 Examined = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 
@@ -178,7 +179,9 @@ def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert found["logtriage_triage_seconds"] > 0
     assert target.stat().st_mode & 0o777 == 0o644
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []  # no part is left
+    capsys.readouterr()
     assert main(["metrics", "--output", str(tmp_path / "nowhere" / "x.prom")]) == 1
+    assert capsys.readouterr().err == f"logtriage: {tmp_path}/nowhere/x.prom: No such file or directory\n"
 
 
 def test_metrics_are_read_by_the_clients_own_parser(
@@ -206,3 +209,9 @@ def test_a_settings_file_that_is_not_there_is_said_to_be_no_need(
     found = {each.name: each for each in checks(offline=True)}
     assert found["settings"].state == "off"
     assert found["settings"].mend.startswith("none is needed")
+
+
+def test_a_home_that_is_no_folder_holds_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOGTRIAGE_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null/.config")  # as accounts of services have it
+    assert load_settings().llm_model == ""

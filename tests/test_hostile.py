@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import random
 import signal
 import string
@@ -146,7 +147,11 @@ sys.exit(main(arguments))
 
 @pytest.mark.parametrize(
     ("sign", "status", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGHUP, 129, "terminated"),
+    ],
 )
 def test_a_triage_that_is_stopped_says_so_and_leaves_no_process(
     tmp_path: Path, sign: signal.Signals, status: int, word: str
@@ -162,6 +167,53 @@ def test_a_triage_that_is_stopped_says_so_and_leaves_no_process(
     assert process.returncode == status
     assert errors.decode().splitlines()[-1] == f"logtriage: {word}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.log", "b.log"]
+
+
+_ENDED_WITH_COPIES = """
+import os, signal, sys
+from logtriage.apps.cli import run
+from logtriage.intake import archives
+whole = archives.spooled
+def spooled(key, stored):
+    found = whole(key, stored)
+    os.kill(os.getpid(), signal.SIGHUP)
+    return found
+archives.spooled = spooled
+sys.argv[1:] = ["triage", "--offline", "--no-history", "--quiet", sys.argv[1]]
+run()
+"""
+
+
+def test_a_triage_whose_terminal_was_closed_leaves_no_copies_of_what_was_packed(tmp_path: Path) -> None:
+    inner = io.BytesIO()
+    with tarfile.open(fileobj=inner, mode="w:gz") as packed:
+        member = tarfile.TarInfo("rank0.log")
+        member.size = 14
+        packed.addfile(member, io.BytesIO(b"ValueError: x\n"))
+    _tar(tmp_path / "logs.tar", {"inner.tar.gz": inner.getvalue()})
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    command = [sys.executable, "-c", _ENDED_WITH_COPIES, str(tmp_path / "logs.tar")]
+    environment = {**os.environ, "TMPDIR": str(copies)}
+    process = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    assert process.returncode == 129, process.stderr
+    assert not [path for path in copies.rglob("*") if path.is_file()]
+
+
+def test_a_signal_that_came_while_a_class_was_made_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        class Member:
+            def __set_name__(self, owner: type, name: str) -> None:
+                raise KeyboardInterrupt  # Python 3.11 makes a RuntimeError of it
+
+        type("Owner", (), {"member": Member()})
+
+    monkeypatch.setattr("logtriage.pipeline.triage", interrupted)
+    (tmp_path / "a.log").write_text("ValueError: x\n")
+    assert main(["triage", "--offline", "--quiet", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.splitlines() == ["logtriage: interrupted"]
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])

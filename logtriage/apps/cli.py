@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from logtriage.mining.catalogue import TemplateRow
     from logtriage.report.document import Verdict
 
-WRONG_USAGE, NOTHING_READABLE, INTERRUPTED, TERMINATED = 2, 3, 130, 143
+WRONG_USAGE, NOTHING_READABLE, HUNG_UP, INTERRUPTED = 2, 3, 129, 130
 MOST_FAULTS = 20
 MOST_TEMPLATES = 50
 # click's UsageError; whether it is click's own or typer's copy depends on the version of typer.
@@ -269,11 +269,36 @@ app.add_typer(cli_memory.app, name="memory")
 
 
 class _Terminated(BaseException):
-    """SIGTERM came: what was begun is undone on the way out, as for Ctrl-C."""
+    """A signal came that ends programs: what was begun is undone on the way out, as for Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
 
 
 def _terminate(number: int, frame: object) -> None:
-    raise _Terminated
+    raise _Terminated(number)
+
+
+def _obey_signals() -> None:
+    """End in order when told to, or when the terminal was closed; not where `nohup` says otherwise."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # no SIGHUP on Windows
+        if number is not None and (name == "SIGTERM" or signal.getsignal(number) is not signal.SIG_IGN):
+            signal.signal(number, _terminate)
+
+
+def _status_of(fault: BaseException | None) -> int | None:
+    """The exit status if a signal ended the command: what its handler raised, or what came of that.
+
+    Where it is raised while a class is made, Python 3.11 raises a RuntimeError in its place.
+    """
+    while fault is not None:
+        if isinstance(fault, _Terminated):
+            return fault.status
+        if isinstance(fault, (KeyboardInterrupt, typer.Abort)):
+            return INTERRUPTED
+        fault = fault.__cause__ or fault.__context__
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -291,23 +316,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(args=["--help"], prog_name="logtriage", standalone_mode=False)
         return WRONG_USAGE
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
+        _obey_signals()
+    messages: list[str] = []
     try:
         status = app(
             args=None if arguments is None else list(arguments), prog_name="logtriage", standalone_mode=False
         )
-    except (KeyboardInterrupt, typer.Abort):
-        status = INTERRUPTED
-    except _Terminated:
-        status = TERMINATED
-    except Exception as fault:
-        if os.environ.get("LOGTRIAGE_DEBUG"):
+    except BaseException as fault:
+        ended = _status_of(fault)
+        if ended is not None:
+            status = ended
+        elif os.environ.get("LOGTRIAGE_DEBUG") or not isinstance(fault, Exception):
             raise
-        status, messages = _explained(fault)
+        else:
+            status, messages = _explained(fault)
+    if isinstance(status, int) and status >= HUNG_UP:  # typer makes a status of Ctrl-C itself
+        messages = ["interrupted" if status == INTERRUPTED else "terminated"]
+    with contextlib.suppress(OSError):  # whoever would read them has closed the terminal
         for message in messages:
             complain(message)
-    if status in (INTERRUPTED, TERMINATED):
-        complain("interrupted" if status == INTERRUPTED else "terminated")
     return status if isinstance(status, int) else 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -12,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from logtriage import pipeline
 from logtriage.evaluation.case import Case
 from logtriage.evaluation.score import Score, scored, unanswered
+from logtriage.forks import leave_interrupts
 
 
 def scores(
@@ -30,7 +30,7 @@ def scores(
             progress(len(found), len(cases))
 
     broken: list[int] = []
-    pool = ProcessPoolExecutor(count, initializer=_leave_interrupts)
+    pool = ProcessPoolExecutor(count, initializer=leave_interrupts)
     try:
         futures = {pool.submit(score_of, case): number for number, case in enumerate(cases)}
         for future in as_completed(futures):
@@ -64,12 +64,6 @@ def _result(future: Future[Score]) -> Score | None:
 
 
 def _alone(case: Case) -> Score:
-    with ProcessPoolExecutor(1, initializer=_leave_interrupts) as pool:
+    with ProcessPoolExecutor(1, initializer=leave_interrupts) as pool:
         score = _result(pool.submit(score_of, case))
     return score or unanswered(case, "the process that judged it was ended")
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal: the first one alone answers it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
