@@ -143,6 +143,7 @@ def test_earlier_jobs_and_what_helped_are_told() -> None:
     assert reply is not None
     for words in ("1 time before", "run7", "node-b", "ann", "Smaller batches."):
         assert words in reply.text
+    assert ".." not in reply.text
     nothing = reply_to("did this happen before?", a_verdict(), no_memory)
     assert nothing is not None and nothing.text.startswith("No earlier job")
 

@@ -86,6 +86,13 @@ def test_a_job_started_again_and_again_is_a_chain() -> None:
     assert chain.hours == 3 * 8
 
 
+def test_jobs_that_ran_beside_each_other_are_no_retries() -> None:
+    sweep = [full(n, name=f"sweep-{n}", hours=0.02, start_hour=1 + n / 1000) for n in range(1, 5)]
+    assert retry_chains(sweep) == []
+    quick = [full(n, name=f"sweep-{n}", hours=0.02, start_hour=1 + 0.015 * n) for n in range(1, 4)]
+    assert [len(chain.jobs) for chain in retry_chains(quick)] == [3]  # its last words came late
+
+
 def test_jobs_without_a_telling_name_are_kin_by_their_nodes() -> None:
     same = [fleet_job(n, "code.key", ("a", "b"), text="KeyError: 'x'", start_hour=2 * n) for n in (1, 2)]
     elsewhere = fleet_job(3, "code.key", ("c", "d"), text="KeyError: 'x'", start_hour=6)

@@ -148,3 +148,34 @@ def test_advice_of_an_imported_diagnosis_that_would_destroy_is_left_out(
     assert "advice left out" in capsys.readouterr().err
     assert main(["memory", "export", str(exported)]) == 0
     assert json.loads(exported.read_text())["mitigation"] == ""
+
+
+def test_a_line_on_trial_is_found_again_and_no_wrong_title_is_kept(
+    tmp_path: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a line what an earlier job taught is meant; what the verdict said wrongly is not kept."""
+    told = []
+    for name, degrees in (("a", "71.5"), ("b", "72.8")):
+        logs = job(tmp_path / name, stamped(f"INFO chillerd: coolant of loop 2 at {degrees} C"))
+        verdict = triage(logs, offline=True)
+        assert verdict.verdict.failure_type.startswith("none.")
+        assert main(["triage", str(logs), "--offline", "--json", "/dev/null", "--quiet"]) == 0
+        assert main(["correct", verdict.id, "--type", "gpu.thermal_power"]) == 0
+        told.append(capsys.readouterr().out)
+    assert "rank0.log:31" in told[1] and "no line stands out" not in told[1]
+    assert len(learned_rules(data_dir, [ACTIVE])) == 1
+    assert main(["correct", verdict.id, "--type", "hang.silent"]) == 0
+    assert main(["memory", "list", "--limit", "1"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "Hang: progress stopped" in last and "Nothing failed" not in last
+
+
+def test_a_long_title_that_is_cut_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taught(
+        tmp_path / "a",
+        stamped("ERROR chillerd: loop broke " + "and so did the next one " * 12),
+        "code.config",
+    )
+    capsys.readouterr()
+    assert main(["memory", "list"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(" …")

@@ -88,3 +88,8 @@ def test_one_ranks_own_nan_is_blamed_where_the_tracebacks_of_all_hosts_name_no_r
     body = judged(tmp_path, files).verdict
     assert body.failure_type == "numerics.nan"
     assert (body.culprits.ranks, body.culprits.hosts) == ((6,), ("gq-n2",))
+
+
+def test_a_name_at_the_beginning_of_the_summary_stays_as_it_is(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, {"train.log": steps(40) + traceback("orbit.NoLeader: ring 19")})
+    assert verdict.verdict.summary.startswith("orbit.NoLeader: ring 19.")

@@ -99,7 +99,7 @@ def _job(desk: Desk) -> Iterator[str]:
         of = f" of {step.total}" if step.total else ""
         yield f"last step {step.step}{of} at {iso_time(findings.time(step.line)) or 'unknown time'}"
     if findings.outcome.kind != "unclear":
-        yield desk.told(f"by its progress the job {findings.outcome.kind}: {findings.outcome.why}")
+        yield desk.told(f"by its progress alone: {findings.outcome.kind}; {findings.outcome.why}")
 
 
 def _found(desk: Desk) -> Iterator[str]:

@@ -75,7 +75,7 @@ def evidence(verdict: Verdict, most: int = MOST_LINES) -> tuple[Quoted, ...]:
 def _title(verdict: Verdict) -> str:
     body = verdict.verdict
     title = prose(body.title).rstrip(".") or words.type_name(body.failure_type)
-    return title[0].upper() + title[1:]
+    return words.sentence(title)
 
 
 def _is_well(verdict: Verdict) -> bool:
@@ -359,8 +359,8 @@ def _before(verdict: Verdict, known: Precedents) -> Reply:
         if known.same_hosts:
             told.append(f"The same host was involved then: {words.listed(known.same_hosts, 4)}.")
     for likeness, each in known.diagnoses[:2]:
-        helped = f"; what helped: {prose(each.mitigation)}" if each.mitigation else ""
-        like = "the same" if likeness >= 1 else f"{likeness:.0%} alike"
+        helped = f"; what helped: {prose(each.mitigation).rstrip('.')}" if each.mitigation else ""
+        like = "the same line" if likeness >= 1 else f"{likeness:.0%} alike"
         told.append(
             f"{visible(each.author, 60)} called {each.verdict_id} ({like}) {each.failure_type} "
             f"on {each.at[:10]}{helped}."

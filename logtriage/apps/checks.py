@@ -55,7 +55,7 @@ def checks(*, offline: bool) -> Iterator[Check]:
     try:
         settings = load_settings()
     except SettingsFault as fault:
-        yield Check("settings", "broken", str(fault), "correct the value that it names, then run this again")
+        yield Check("settings", "broken", str(fault), "correct what it names, then run this again")
         return
     file = settings_file()
     is_there = file.is_file()
@@ -164,7 +164,8 @@ def _database(settings: Settings) -> Iterator[Check]:
         yield Check("database", "broken", str(fault), "correct database_url, or start its server")
         return
     where = "database_url" if settings.database_url else str(settings.data_dir / "ledger.sqlite3")
-    yield Check("database", "ok", f"{where}: {count:,} confirmed diagnoses")
+    told = f"{count:,} confirmed diagnos{'is' if count == 1 else 'es'}"
+    yield Check("database", "ok", f"{where}: {told}")
 
 
 def _learned_rules(settings: Settings) -> Iterator[Check]:

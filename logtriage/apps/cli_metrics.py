@@ -102,7 +102,10 @@ def _replace(file: Path, text: str) -> None:
     """In one step: the collector reads whenever it likes. The part has no ending that it would read."""
     import tempfile
 
-    descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
+    try:
+        descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
+    except OSError as fault:  # of a name that nobody gave
+        raise OSError(fault.errno, fault.strerror, str(file)) from None
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
             writing.write(text)

@@ -11,7 +11,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import group, untangle
 from logtriage.localize.findings import Findings
 from logtriage.report.document import Attempt, ChainStep, CulpritsOut, TimelineEntry, iso_time
-from logtriage.report.words import type_name
+from logtriage.report.words import sentence, type_name
 from logtriage.rulebank.bank import Bank
 from logtriage.taxonomy import taxonomy
 
@@ -53,8 +53,8 @@ def _where(decision: Decision) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    text = sentence(text)
+    return text + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def chain(findings: Findings, decision: Decision) -> tuple[ChainStep, ...]:

@@ -13,7 +13,7 @@ from logtriage.fleet.jobs import HOUR, TriagedJob, duration, is_failure
 from logtriage.mining.masks import mask
 
 LONGEST_PAUSE = 86_400.0  # seconds between the end of a run and the start of its retry
-OVERLAP = 120.0  # seconds that the last words of a run may come after the first ones of its retry
+OVERLAP = 120.0  # seconds, and half of a run at most, that its last words may come after its retry's first
 # Names whose number alone tells one job from another.
 _GENERIC = {"", "id", "job", "jobid", "run", "slurm", "train", "exp", "experiment", "test", "logs", "output"}
 
@@ -62,11 +62,18 @@ def _kinship(job: TriagedJob) -> str:
 def _in_a_row(members: Sequence[TriagedJob]) -> Iterable[list[TriagedJob]]:
     runs: list[TriagedJob] = []
     for job in sorted(members, key=lambda each: (each.started or 0.0, each.key)):
-        if runs and not -OVERLAP <= (job.started or 0.0) - (runs[-1].ended or 0.0) <= LONGEST_PAUSE:
+        if runs and not _is_next(job, runs[-1]):
             yield runs
             runs = []
         runs.append(job)
     yield runs
+
+
+def _is_next(job: TriagedJob, before: TriagedJob) -> bool:
+    """Whether it began when the other had ended, and did not run beside it: of a sweep all fail alike."""
+    pause = (job.started or 0.0) - (before.ended or 0.0)
+    overlap = min(OVERLAP, (duration(before) or 0.0) / 2)
+    return -overlap <= pause <= LONGEST_PAUSE
 
 
 def _chain(told: Signature, runs: Sequence[TriagedJob]) -> RetryChain:

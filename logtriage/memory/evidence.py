@@ -318,16 +318,16 @@ LAST_WORDS = 3  # lines of a file that are its last words
 
 
 def _last_words(readings: Sequence[Reading], matcher: Matcher) -> list[tuple[int, Line, Reading]]:
-    """Of each file's last lines those that stand there once and that no rule knows: (sort, line, its file).
+    """Of each file's last lines those that stand there once: (sort, line, its file), warnings before others.
 
-    Warnings before others.
+    None that a shipped rule knows; one that an earlier job taught is still what a person means.
     """
     found: list[tuple[int, Line, Reading]] = []
     for reading in readings:
         counts = Counter(mask(line.message) for line in reading.lines)
         for line in reading.lines[-LAST_WORDS:]:
             is_alone = line.message.strip() and counts[mask(line.message)] == 1
-            if is_alone and not hits_of(line, reading, matcher):
+            if is_alone and all(hit.rule.provenance for hit in hits_of(line, reading, matcher)):
                 found.append((int(line.level is Level.WARNING), line, reading))
     found.sort(key=lambda each: (-each[0], each[1].time or float("inf")))
     return found

@@ -37,6 +37,7 @@ from logtriage.memory.rule_folder import (
 )
 from logtriage.memory.verdicts import KeptVerdict, kept_verdicts
 from logtriage.report.document import Verdict
+from logtriage.report.words import type_name
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Rule
 
@@ -144,8 +145,10 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
     own = [witness.cited] if witness is not None else []
     # What a wrong verdict rested on is no evidence of what it really was.
     more = [each for each in shown if not own or (each.file, each.line) != (own[0].file, own[0].line)]
-    cited = own + more if agreed or not own else own
-    title = verdict.verdict.title if agreed or witness is None else witness.message
+    supports = agreed or (not own and verdict.verdict.failure_type == "unknown")
+    cited = own + more if supports else own
+    name = type_name(word.failure_type)
+    title = verdict.verdict.title if agreed else witness.message if witness is not None else name
     whole = Diagnosis(
         verdict_id=verdict.id,
         failure_type=word.failure_type,
@@ -167,8 +170,14 @@ def _diagnosis(kept: KeptVerdict, word: Word, witness: Witness | None) -> Diagno
     # Cut after that: the head of a key is no longer known as one.
     hidden = discreet(whole)
     short = tuple(replace(each, text=each.text[:LONGEST_EXAMPLE]) for each in hidden.evidence)
-    named, helped = hidden.title[:LONGEST_TITLE], hidden.mitigation[:LONGEST_MITIGATION]
+    named, helped = _shortened(hidden.title), hidden.mitigation[:LONGEST_MITIGATION]
     return replace(hidden, title=named, mitigation=helped, evidence=short)
+
+
+def _shortened(title: str) -> str:
+    if len(title) <= LONGEST_TITLE:
+        return title
+    return title[: LONGEST_TITLE - 2].rsplit(" ", 1)[0] + " …"
 
 
 def _settle_votes(

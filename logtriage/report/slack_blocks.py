@@ -121,7 +121,7 @@ def verdict_message(verdict: Verdict, note: str = "", lead: Sequence[Block] = ()
 
 def _header(title: str) -> Block:
     # Plain text is not parsed, and its escapes are shown as they are: only what looks like a mark is changed.
-    shown = visible(title[0].upper() + title[1:], HEADER * 2).replace("<", "‹").replace(">", "›")
+    shown = visible(words.sentence(title), HEADER * 2).replace("<", "‹").replace(">", "›")
     shown = _CALL.sub("@\u2060", shown)
     cut = shown if len(shown) <= HEADER else shown[: HEADER - 1] + "…"
     return {"type": "header", "text": {"type": "plain_text", "text": cut, "emoji": False}}

@@ -127,6 +127,15 @@ def type_name(failure_type: str) -> str:
     return visible(f"{name}: {rest.replace('_', ' ').replace('.', ' ')}" if rest else name)
 
 
+_ORDINARY_WORD = regex(r"[a-z]+(?:-[a-z]+)*,?(?:\s|$)")
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning, unless that is a name: `orbit.RingLost: no leader`."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] if _ORDINARY_WORD.match(text) else text
+
+
 def confidence_words(confidence: float) -> str:
     for least, words in ((0.95, "almost certain"), (0.8, "very likely"), (0.6, "likely"), (0.4, "possible")):
         if confidence >= least:
