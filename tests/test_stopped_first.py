@@ -129,8 +129,13 @@ def test_a_job_that_its_platform_lists_as_running_hours_after_its_last_step_stan
     assert judged(tmp_path, {**files, "platform_ps.txt": look}).verdict.failure_type == failure_type
 
 
-def answered(count: int, *, every: int) -> str:
-    asked = '"GET /healthz HTTP/1.1" 200 OK\n'
+LOADED = (
+    "(Trainer pid=3)   successfully loaded checkpoint from /models/base [ t 1/1, p 1/1 ] at iteration 0\n"
+)
+
+
+def answered(count: int, *, every: int, told: str = "") -> str:
+    asked = f'"GET /healthz HTTP/1.1" 200 OK{told}\n'
     return "".join(
         f"(Server pid=7) [{clock(100 + every * n)[:-4]}] INFO: 10.8.0.2:{4000 + 2 * n} - {asked}"
         for n in range(count)
@@ -145,6 +150,10 @@ CAME_UP = f"(Server pid=7) [{clock(80)[:-4]}] INFO: Application startup complete
     [
         (answered(40, every=60) + "client: stream closed, the job is still running\n", "hang.silent"),
         (answered(40, every=60), "unknown"),  # nobody tells that anything was to come
+        (answered(80, every=60), "unknown"),
+        (LOADED + answered(80, every=60), "hang.silent"),  # the trainer had loaded what it trains
+        (LOADED + answered(7, every=900, told=" [repeated 4x across cluster]"), "hang.silent"),
+        (LOADED + answered(40, every=60), "unknown"),
         (answered(40, every=10) + "client: stream closed, the job is still running\n", "unknown"),
         (answered(40, every=60) + "job RUNNING\n" + steps(30, at=2600), "none.running"),
     ],
@@ -153,3 +162,27 @@ def test_a_running_job_of_which_only_health_checks_are_heard_stands_still(
     tmp_path: Path, text: str, failure_type: str
 ) -> None:
     assert judged(tmp_path, {"job.log": CAME_UP + text}).verdict.failure_type == failure_type
+
+
+def spinner(text: str, *clocks: str, done: int = 0) -> str:
+    return "".join(
+        f"{text if not n else ''}~ Preparing  {done}/7 shards  {at}\n" for n, at in enumerate(clocks)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "failure_type"),
+    [
+        (spinner("kim@store's password: ", "0:00:04", "1:10:00", "9:00:00"), "hang.silent"),
+        (spinner("Password for 'https://kim@git.lab': ", "0:00:04", "1:10:00", "9:00:00"), "hang.silent"),
+        (spinner("kim@store's password: ", "0:00:04", "0:00:30", "0:01:00"), "unknown"),  # not for long
+        (spinner("", "0:00:04", "1:10:00", "9:00:00"), "unknown"),  # shards can be large
+        (
+            spinner("kim@store's password: ", "0:00:04", "1:10:00") + spinner("", "1:20:00", done=3),
+            "unknown",
+        ),
+    ],
+)
+def test_a_question_below_a_bar_that_nobody_answers(tmp_path: Path, text: str, failure_type: str) -> None:
+    begun = f"{clock(0)} INFO copying the shards to /scratch\n"
+    assert judged(tmp_path, {"console.txt": begun + text}).verdict.failure_type == failure_type

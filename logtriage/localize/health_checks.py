@@ -12,8 +12,11 @@ from logtriage.localize.onlookers import Sight
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
+from logtriage.rulebank.rule import Mark
 
 LEAST_CHECKS = 20
+LEAST_DATED = 5
+LONG_SECONDS = 3600.0  # where nobody was seen to look
 LEAST_SECONDS = 1800.0  # a compilation, or the first batch of a large model, can take minutes
 LINES_BEHIND = 40  # of a log, in which somebody noted what he saw
 
@@ -37,14 +40,27 @@ def only_checked(scene: Scene) -> Sight | None:
         checks = runs[at][1]
         behind = runs[at + 1][1] if at + 1 < len(runs) else []
         times = [line.time for line in checks if line.time is not None]
-        if len(checks) < LEAST_CHECKS or len(behind) > LINES_BEHIND or len(times) < LEAST_CHECKS:
+        if sum(map(_times, checks)) < LEAST_CHECKS or len(behind) > LINES_BEHIND or len(times) < LEAST_DATED:
             continue
         silence = times[-1] - times[0]
         seen = next((line for line in behind if _RUNNING.search(line.text[:400])), None)
+        has_loaded = next(iter(scene.marked(Mark.RESUMED)), None) is not None
+        if seen is None and not behind and silence >= LONG_SECONDS and has_loaded:
+            seen = checks[-1]  # of a job that has loaded what it trains, and whose servers lived on
         if seen is None or silence < LEAST_SECONDS or _others_wrote(scene, reading.source.file, times[0]):
             continue
         return Sight(seen, f"for {silence:.0f} s nothing came but health checks, and no step ever")
     return None
+
+
+# What Ray puts behind a line that many of its processes wrote.
+_REPEATED = regex(r"\[repeated (\d{1,6})x across cluster\]")
+
+
+def _times(line: Line) -> int:
+    """How many writers' lines a line stands for."""
+    repeated = _REPEATED.search(line.text[:1000]) if "[repeated " in line.text else None
+    return 1 + int(repeated[1]) if repeated is not None else 1
 
 
 def _is_check(line: Line) -> bool:

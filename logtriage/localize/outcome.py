@@ -22,6 +22,7 @@ from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, StepPoint, Trace, usual_interval
 from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
+from logtriage.localize.unanswered import unanswered
 from logtriage.model import JOB_ROLES, Level, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
@@ -66,6 +67,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", None, why=seen.why, seen=seen.line)
         if (still := never_began(scene)) is not None:
             return Outcome("hang", still.last, why=still.why, seen=still.seen)
+        if (asked := unanswered(scene)) is not None:
+            told = f"it asked a question, and for {asked.seconds:.0f} s nobody answered"
+            return Outcome("hang", asked.last, asked.seconds, told, asked.asked)
         if (bar := frozen_before_steps(scene)) is not None:
             told = f"before any step, a bar was drawn for {bar[1]:.0f} s and did not move"
             return Outcome("hang", bar[0], bar[1], told)
