@@ -35,6 +35,7 @@ def job(
         f"{clock(LAST + 300)} butler: kx02 gives no sign of life, its workers are given up\n",
         f"{clock(LAST + 300)} butler: machine kx02 went offline\n",
         f"{clock(LAST + 300)} butler: kx02 no longer answers\n",
+        f"{clock(LAST + 300)} kx01 says that kx02 has vanished\n",
     ],
 )
 def test_a_machine_that_a_starter_calls_lost_and_that_fell_silent(tmp_path: Path, words: str) -> None:

@@ -177,3 +177,25 @@ def test_whom_the_kernel_killed_long_after_the_last_dated_line_may_be_the_one_th
         file, text = kernel((3000, killed.format(name=name)))
         verdict = judged(tmp_path / name[:3], {"driver.log": driver, file: text}).verdict
         assert verdict.failure_type == culprit, name
+
+
+STALLED = "rcu: INFO: rcu_sched self-detected stall on CPU"
+
+
+def test_a_machine_that_stalled_and_went_on_was_not_lost() -> None:
+    assert of_machine((60, STALLED)) == [True]  # no step is made without it
+    assert of_machine((196, STALLED)) == [False]
+
+
+def test_what_several_machines_had_without_harm_is_not_what_one_was_lost_by(tmp_path: Path) -> None:
+    files = {
+        f"rank{rank}.log": f"{clock(0)} INFO host m{rank}, rank {rank}\n{steps(100)}" for rank in range(4)
+    }
+    files |= dict(kernel((60.0 + 45 * host, STALLED), host=f"m{host}") for host in range(4))
+    assert judged(tmp_path, files).verdict.failure_type == "none.running"
+
+
+def test_whose_channels_the_driver_cleaned_up_beside_the_ranks_is_no_rank() -> None:
+    xid = "NVRM: Xid (PCI:0000:3a:00): 45, pid=71, name={name}, Ch 00000001"
+    assert of_machine((20, xid.format(name="fan-control"))) == [True]
+    assert of_machine((196, xid.format(name="python3"))) == [False]

@@ -48,6 +48,7 @@ def written(
         lambda rank: f"pod-{rank // 8}/c{rank % 8} | ",
         lambda rank: f"loop@{rank}[{4000 + rank}]: ",
         lambda rank: f"<{rank}> ",
+        lambda rank: f"cn-{rank // 8}/{rank % 8} ",
     ],
 )
 def test_whose_a_line_is_follows_from_what_its_label_told_before(
@@ -155,3 +156,15 @@ def test_a_list_of_events_tells_of_other_jobs_than_that_whose_pods_left_logs() -
     told = [reading("events.txt", events), reading("set.txt", record), *logs]
     assert all(other_jobs(told).concern(line, Role.CAUSE) for line in told[0].lines)
     assert not other_jobs([told[0], *logs]).pods
+
+
+def test_a_machines_own_log_may_be_called_as_only_the_jobs_lines_know_it(tmp_path: Path) -> None:
+    """Names of which no part looks like a machine's; the files of the job are called after replicas."""
+    names = ["q40r7s0k1u0", "q41r7s0k1u0"]
+    files = {
+        f"crew-{number}.txt": node(number, lambda rank: f"<{rank}> ").replace(f"cn-{number}:", f"{name}:")
+        for number, name in enumerate(names)
+    }
+    files |= {f"console/{name}": XID for name in names}
+    body = judged(tmp_path, files).verdict
+    assert (body.culprits.ranks, body.culprits.hosts) == ((13,), (names[1],))

@@ -152,10 +152,13 @@ def _announced(line: Line, ended: float, scene: Scene, topology: Topology) -> _A
     if time is None or time > ended + MOST_SECONDS:
         return None
     if (gone := _GONE.search(text)) is not None and not _NEGATED.search(text[: gone.start()]):
-        host = _named(text, topology)
-        since = last_written(host, scene, topology) if host is not None else None
-        if since is not None and since <= time - SILENT_SECONDS:
-            return _Announced("host.node_lost", host, since)
+        lost = [
+            (host, since)
+            for host in _named(text, topology)
+            if (since := last_written(host, scene, topology)) is not None and since <= time - SILENT_SECONDS
+        ]
+        if len(lost) == 1:  # of two machines one tells of the other
+            return _Announced("host.node_lost", *lost[0])
     if time > ended + AT_ONCE_SECONDS or not _WORDS.search(text):
         return None
     for failure_type, form in (("scheduler.preempted", _PREEMPTED), ("scheduler.time_limit", _TIME_LIMIT)):
@@ -168,12 +171,12 @@ def _announced(line: Line, ended: float, scene: Scene, topology: Topology) -> _A
     return None
 
 
-def _named(text: str, topology: Topology) -> str | None:
-    """The one machine of the job that a text names, by its name or its address."""
+def _named(text: str, topology: Topology) -> set[str]:
+    """The machines of the job that a text names, by their names or their addresses."""
     words = {word.rstrip(".") for word in re.findall(r"[A-Za-z0-9][\w.-]{1,100}", text)}
     hosts = {topology.machine(topology.host_named.get(word, word)) for word in words & _names(topology)}
     hosts |= {topology.host_of_address[word] for word in words & topology.host_of_address.keys()}
-    return hosts.pop() if len(hosts) == 1 else None
+    return {host for host in hosts if host is not None}
 
 
 def _names(topology: Topology) -> set[str]:

@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from logtriage.localize.aliases import NO_HOSTS, labelled_hosts, other_names
+from logtriage.localize.aliases import NO_HOSTS, other_names
 from logtriage.localize.containers import Containers, placed_containers
 from logtriage.localize.exits import Exit
+from logtriage.localize.file_hosts import labelled_hosts, machine_files
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.host_tables import tabled_hosts
@@ -42,6 +43,8 @@ _SAYS_HOST = regex(
 
 # `NCCL INFO Bootstrap : Using eth0:10.30.0.61<0>` and `NET/Socket : Using [0]eth0:10.30.0.61<0>`.
 _OWN_ADDRESS = regex(r"Using (?:\[\d+\])?[\w.-]+:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{6,39})<\d+>")
+
+_BEGINS_WITH_HOST = regex(r"([A-Za-z][\w.-]{1,62}): (?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,11 @@ class Topology:
             return under
         if line.file in self.headings_of_file and (above := self.headings_of_file[line.file].host(line)):
             return above
-        return self.host_of_rank.get(rank) if rank is not None else None
+        if rank is not None and rank in self.host_of_rank:
+            return self.host_of_rank[rank]
+        # What one host of the job wrote among lines that no label names: `cn-3: …`.
+        begun = _BEGINS_WITH_HOST.match(line.message[:80]) if ": " in line.message[:80] else None
+        return begun[1] if begun is not None and begun[1] in self.hosts else None
 
     def global_rank(self, host: str | None, local_rank: int) -> int | None:
         """The rank of a host's n-th process, where the ranks of that host are known without gaps."""
@@ -169,6 +176,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     }
     pods, containers = gather_pods(scene.readings), placed_containers(scene.readings)
     aliases, file_labels = other_names(scene, exits, pods), labelled_hosts(scene)
+    file_labels = {**machine_files(scene), **file_labels}
     roster = gather_roster(scene)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     ranks: set[int] = set()
