@@ -186,3 +186,35 @@ def spinner(text: str, *clocks: str, done: int = 0) -> str:
 def test_a_question_below_a_bar_that_nobody_answers(tmp_path: Path, text: str, failure_type: str) -> None:
     begun = f"{clock(0)} INFO copying the shards to /scratch\n"
     assert judged(tmp_path, {"console.txt": begun + text}).verdict.failure_type == failure_type
+
+
+def joining(rank: int, *, joins: bool, size: int = 4) -> str:
+    comm = (
+        f"cn-{rank}:6{rank}0:6{rank}9 [0] NCCL INFO ncclCommInitRankConfig comm 0x5{rank}a rank {rank} "
+        f"nranks {size} cudaDev 0 nvmlDev 0 busId 1b000 commId 0x77ab - Init "
+    )
+    linked = f"cn-{rank}:6{rank}0:6{rank}8 [0] NCCL INFO Connected all rings\n"
+    return f"{comm}START\n{linked}" + (f"{comm}COMPLETE\n" if joins else "")
+
+
+LOOKED = (
+    "$ ps -o pid,stat,wchan,cmd -C python3\n  PID STAT WCHAN  CMD\n  {pid} Sl   futex_ python3 train.py\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("late", "pid", "expected"),
+    [
+        ({2}, "620", ("hang.silent", (2,))),
+        ({1, 2}, "620", ("hang.silent", (1, 2))),
+        ({2}, "999", ("unknown", ())),  # nobody saw it alive
+        ({0, 1, 2}, "620", ("unknown", ())),  # most had not joined yet
+    ],
+)
+def test_who_never_joined_what_its_peers_joined_and_is_alive(
+    tmp_path: Path, late: set[int], pid: str, expected: tuple[str, tuple[int, ...]]
+) -> None:
+    files = {f"node{rank}.log": joining(rank, joins=rank not in late) for rank in range(4)}
+    files["node2.log"] += LOOKED.format(pid=pid)
+    body = judged(tmp_path, files).verdict
+    assert (body.failure_type, body.culprits.ranks) == expected

@@ -13,6 +13,7 @@ from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
 from logtriage.localize.habits import NO_KINDS, Kinds
+from logtriage.localize.half_joined import half_joined
 from logtriage.localize.health_checks import only_checked
 from logtriage.localize.held_requests import held_requests
 from logtriage.localize.left_in_order import left_in_order
@@ -44,6 +45,7 @@ class Outcome:
     silence: float = 0.0
     why: str = ""
     seen: Line | None = None  # what shows it beside the job's own lines
+    late: tuple[Line, ...] = ()  # of those who stand still where others went on
 
 
 def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS) -> Outcome:
@@ -67,6 +69,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", None, why=seen.why, seen=seen.line)
         if (still := never_began(scene)) is not None:
             return Outcome("hang", still.last, why=still.why, seen=still.seen)
+        if (half := half_joined(scene)) is not None:
+            told = "it never joined the communicator that its peers joined, and was seen alive"
+            return Outcome("hang", half.last, why=told, seen=half.seen, late=half.begun)
         if (asked := unanswered(scene)) is not None:
             told = f"it asked a question, and for {asked.seconds:.0f} s nobody answered"
             return Outcome("hang", asked.last, asked.seconds, told, asked.asked)
