@@ -1,0 +1,69 @@
+"""Which rank and machine a fault struck, where machines, pods and ranks are told by different names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenes import bank_read_once, judged, place
+
+ILLEGAL = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _bank_is_read_once() -> Iterator[None]:
+    with bank_read_once():
+        yield
+
+
+def test_a_lost_gpu_struck_the_rank_whose_cuda_failed_though_its_pods_node_is_not_told(
+    tmp_path: Path,
+) -> None:
+    events = (
+        "$ kubectl get events -A\n"
+        "NAMESPACE   LAST SEEN   TYPE      REASON     OBJECT               MESSAGE\n"
+        "default     9m          Warning   XidError   node/pool-b-17       "
+        "NVRM: Xid (PCI:0000:3b:00): 79, pid=88, name=python, GPU has fallen off the bus.\n"
+        "ml          9m          Normal    Killing    pod/sft-1-0-ab12c    Stopping container trainer\n"
+    )
+    ranks = "".join(f"[rank{rank}]: step 40 loss 2.1\n" for rank in range(8, 16))
+    log = (
+        f"{ranks}[rank11]: Traceback (most recent call last):\n"
+        '[rank11]:   File "/app/train.py", line 7, in step\n[rank11]:     loss.backward()\n'
+        "[rank11]: torch.AcceleratorError: CUDA error: unspecified launch failure\n"
+    )
+    assert place(tmp_path, {"events.txt": events, "sft-1_trainer.log": log}) == ((11,), ("pool-b-17",))
+
+
+def test_what_one_host_says_in_a_file_of_all_is_its_own(tmp_path: Path) -> None:
+    lost = "MPICH ERROR [Rank {rank}] [job id 71.0] [Sat Jan 31 08:12:02 2026] [nid{host:06d}] - "
+    lost += "Abort(136966671): Fatal error in PMPI_Iallreduce: Other MPI error: OFI poll failed\n"
+    log = (
+        "".join(f" [2026-01-31 08:0{n}:01.5] iteration {n * 10}/ 900 | lm loss: 2.1 |\n" for n in range(1, 9))
+        + lost.format(rank=1, host=7)
+        + "nid000009: Memory access fault by GPU node-4 (Agent handle: 0x55d0) on address 0x7f1000. "
+        + "Reason: Unknown.\n"
+        + lost.format(rank=0, host=6)
+        + "srun: error: nid000009: task 26: Aborted (core dumped)\n"
+        + "slurmstepd: error: *** STEP 71.0 ON nid000006 CANCELLED AT 2026-01-31T08:12:31 ***\n"
+        + "srun: error: nid000007: tasks 8-15: Exited with exit code 255\n"
+    )
+    assert place(tmp_path, {"slurm-71.out": log}) == ((26,), ("nid000009",))
+
+
+def test_the_node_whose_monitor_saw_a_programs_xid_is_where_it_ran(tmp_path: Path) -> None:
+    node = (
+        "Name:               gpu-node-12\nRoles:              gpu\nConditions:\n"
+        "  Type          Status  LastHeartbeatTime                 Reason           Message\n"
+        "  GpuMemWatch   True    Sat, 31 Jan 2026 08:40:32 +0000   GpuMemUnhealthy  "
+        "DCGM_FR_XID_ERROR: Detected XID 31 for GPU 2\n"
+    )
+    ranks = "".join(f"[rank{rank}]: step 40 loss 2.1\n" for rank in range(8))
+    log = (
+        f"{ranks}[rank2]: Traceback (most recent call last):\n"
+        f'[rank2]:   File "/app/ops.py", line 7, in backward\n[rank2]:     run()\n[rank2]: {ILLEGAL}\n'
+    )
+    files = {"describe_node.txt": node, "sft-worker-1.log": log}
+    assert place(tmp_path, files) == ((2,), ("gpu-node-12",))
+    assert judged(tmp_path / "again", files).verdict.failure_type == "cuda.illegal_memory_access"
