@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, first, judged, steps
+from scenes import bank_read_once, clock, first, judged, reading, steps
 
 from logtriage.diagnose.launches import launched_on
 from logtriage.localize.exits import Exit
@@ -85,8 +85,8 @@ KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup o
 
 ADDRESS = "".join(
     f"cn-{rank // 2}:7{rank}:90 [{rank % 2}] rdma.c:5012 NCCL WARN NET/OFI Unable to insert remote address "
-    f"into address vector for device 0. RC: -22\n[rank{rank}]: torch.distributed.DistBackendError: NCCL error in: "
-    "NCCLUtils.hpp:317, internal error, NCCL version 2.21.5\n"
+    f"into address vector for device 0. RC: -22\n[rank{rank}]: torch.distributed.DistBackendError: NCCL error "
+    "in: NCCLUtils.hpp:317, internal error, NCCL version 2.21.5\n"
     for rank in range(4)
 )
 NOT_FINITE = steps(30) + "".join(
@@ -141,3 +141,24 @@ def test_an_empty_file_that_was_stepped_over_ended_nothing(tmp_path: Path) -> No
     text = EMPTY.splitlines(keepends=True)[:31]
     verdict = judged(tmp_path, {"job.log": "".join(text) + steps(30, first=31, at=64)}).verdict
     assert verdict.failure_type == "none.running"
+
+
+def test_syslog_without_a_colon_names_its_machine() -> None:
+    text = "".join(
+        f"Jan 31 08:00:{n:02d}Z pool-b-g4-7 agent 2026/01/31 08:00:{n:02d} polled {n}\n" for n in range(20)
+    )
+    lines = reading("journal.log", text + "Jan 31 08:00:21Z pool-b-g4-7 logind Power key pressed.\n").lines
+    assert {line.host for line in lines} == {"pool-b-g4-7"}
+    assert lines[-1].message == "logind Power key pressed."
+    words = "".join(f"Jan 31 08:00:{n:02d} shard-{n}.bin read in {n} s\n" for n in range(20))
+    assert {line.host for line in reading("train.log", words).lines} == {None}
+
+
+def test_the_machine_that_its_own_journal_calls_taken_back(tmp_path: Path) -> None:
+    journal = "".join(
+        f"Jan 31 08:00:{n:02d}Z pool-b-g4-7 agent 2026/01/31 08:00:{n:02d} polled {n}\n" for n in range(40)
+    )
+    journal += "Jan 31 08:01:02Z pool-b-g4-7 agent EC2 Metadata Service says termination is imminent\n"
+    files = {"journal.log": journal, "train.log": steps(30) + f"{clock(63)} [error] cannot open best.npz\n"}
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.failure_type, verdict.culprits.hosts) == ("scheduler.preempted", ("pool-b-g4-7",))

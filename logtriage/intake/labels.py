@@ -41,6 +41,7 @@ class Columns:
     rank_column: bool = False  # `rank 3 …` or `rank3 …` behind the time
     rank_name: bool = False  # `3:main:67 - …` behind the level, a rank where loguru puts a module's name
     syslog_host: bool = False  # `<ISO time> host program[pid]: `
+    bare_hosts: Set[str] = frozenset()  # `Jan 31 08:00:07 host program …`, as viewers of syslog show it
     host_labels: Set[str] = frozenset()  # `host: `
     bar_labels: Set[str] = frozenset()  # `host | `, before ranks in some lines
     places: PlaceLabels | None = None  # what nearly all lines begin with

@@ -19,7 +19,7 @@ from logtriage.intake.json_lines import read_json
 from logtriage.intake.labels import PREPENDED, Columns, Head, bar_labels, counts_other
 from logtriage.intake.levels import level_named
 from logtriage.intake.place_labels import place_labels
-from logtriage.intake.prefixes import RANK_NAME, RANK_WORD, read_head
+from logtriage.intake.prefixes import BARE_HOST, RANK_NAME, RANK_WORD, read_head
 from logtriage.intake.text import decoded, without_escapes
 from logtriage.intake.times import DAY, Stamp, inner_time
 from logtriage.model import Source, SourceRole
@@ -256,6 +256,12 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         and (match := _SYSLOG_HOST.match(text, head.stamp.end))
         and level_named(match[1]) is None  # `… INFO train: ` is a logger, not a machine
     ]
+    stamped = [
+        (text, head.stamp)
+        for text, head in zip(texts, heads, strict=True)
+        if head.stamp is not None and head.stamp.kind == "syslog" and head.host is None
+    ]
+    bare = Counter(match[1] for text, stamp in stamped if (match := BARE_HOST.match(text, stamp.end)))
     return Columns(
         tab_ranks=_tabs_count_ranks(heads),
         srun_nodes=sum(int(match[1]) != int(match[2]) for match in within) * 2 > len(within),
@@ -270,11 +276,18 @@ def _columns(source: Source, texts: Sequence[str], heads: Sequence[Head]) -> Col
         rank_column=(columned >= 3 and columned * 5 >= total) or (words >= 5 and words * 2 >= total),
         rank_name=sum(names.values()) >= 3 and sum(names.values()) * 4 >= total,
         syslog_host=len(syslog) * 2 > total and len(set(syslog)) * 4 <= len(syslog) + 4,
+        bare_hosts=frozenset(bare if _is_column(bare, len(stamped)) else ()),
         host_labels=known,
         bar_labels=bar_labels(texts),
         places=place_labels(texts, counts_other),
         host_value=host_column(texts[0]) if texts else None,
     )
+
+
+def _is_column(names: Counter[str], lines: int) -> bool:
+    """Whether names stand in nearly all of so many lines, each of them in several."""
+    count = names.total()
+    return count >= 5 and count * 10 >= lines * 9 and len(names) * 4 <= count + 4
 
 
 def _writers(heads: Sequence[Head]) -> dict[tuple[str, int], int]:

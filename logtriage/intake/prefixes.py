@@ -32,6 +32,9 @@ _DETERMINED = regex(r"\]? {1,12}(?:[0-9a-f-]{6,36} )?(?:\[rank=(\d{1,6})\] )? {0
 _XLA_DIST = regex(r" {1,12}((?:\d{1,3}\.){3}\d{1,3}) \[\d{0,4}\] ")
 _NEMO = regex(r"\[NeMo ([IWEDC]) (?=\d)")
 _SYSLOG_HOST = regex(r" ([\w.:-]{1,100}) (?=[\w./@()-]{1,100}(?:\[\d{1,10}\])?: )")
+BARE_HOST = regex(
+    r"Z? ((?=[\w.-]{0,99}\d)(?=[\w.-]{0,99}[.-])[A-Za-z][\w.-]{1,99}) (?=[A-Za-z][\w./@-]{1,60} )"
+)
 _PROGRAM_PID = regex(r"[\w./@()-]{1,100}\[(\d{1,10})\]: ")
 _KERNEL = regex(r"kernel: ?(?:\[ *(\d{1,9}\.\d{4,9})\] ?)?")
 _CALLER = regex(r"\[ *[TC]\d{1,9}\] ?")
@@ -124,7 +127,11 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
         _adopt(head, inner)
         return len(text)
     is_syslog = stamp.kind == "syslog" or columns.syslog_host or text.find(" kernel: ", end, end + 110) > 0
-    if is_syslog and (match := _SYSLOG_HOST.match(text, end)):
+    bare = BARE_HOST.match(text, end) if columns.bare_hosts and stamp.kind == "syslog" else None
+    if bare is not None and bare[1] in columns.bare_hosts:
+        head.host = bare[1]
+        end = bare.end()
+    elif is_syslog and (match := _SYSLOG_HOST.match(text, end)):
         head.host = match[1]
         head.styles += ("syslog",)
         end = match.end()
