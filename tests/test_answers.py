@@ -24,7 +24,10 @@ PHRASES = {
     "waht killed it",
     Kind.PLACE: "which node?|which rank?|whcih node was it|what host is the culprit|where did it start|node?|"
     "who is to blame|on which machine did this begin|which gpu|who failed first?|name the bad host",
+    Kind.CODE: "which line of code?|what line of my code was it|where in the code did it fail|"
+    "which function raised|where in our script",
     Kind.LINES: "show me the lines|show the evidence|can I see the log|paste the traceback|proof?|"
+    "which file of the data set was broken?|what shards are corrupted|"
     "what's the exact error message|what does the log say|give me the error",
     Kind.BEFORE: "did this happen before?|have we seen this earlier|is this a known issue|any similar jobs?|"
     "is it the first time?|how often does this happen|did other jobs fail like this|same error as last week",
@@ -94,6 +97,14 @@ def test_every_reply_cites_lines_of_the_verdict(kind: Kind) -> None:
     known = {(each.file, each.line) for each in (*verdict.verdict.evidence, *verdict.symptoms)}
     known |= {(each.file, each.line) for each in verdict.verdict.chain}
     assert reply.lines and {(line.file, line.line) for line in reply.lines} <= known
+
+
+def test_where_in_the_program_it_was_raised() -> None:
+    line = CitedLine(file="r.log", line=3, text="KeyError: 'x'", raised_at="/w/a/b/c/data.py:52 in get")
+    reply = reply_to("which line of code?", a_verdict(verdict=a_body(evidence=(line,))), no_memory)
+    assert reply is not None and "raised at …/b/c/data.py:52 in get" in reply.text
+    unknown = reply_to("which line of code?", a_verdict(), no_memory)
+    assert unknown is not None and "no place in the program" in unknown.text
 
 
 def test_what_the_replies_say() -> None:

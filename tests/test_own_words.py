@@ -93,3 +93,26 @@ def test_one_ranks_own_nan_is_blamed_where_the_tracebacks_of_all_hosts_name_no_r
 def test_a_name_at_the_beginning_of_the_summary_stays_as_it_is(tmp_path: Path) -> None:
     verdict = judged(tmp_path, {"train.log": steps(40) + traceback("orbit.NoLeader: ring 19")})
     assert verdict.verdict.summary.startswith("orbit.NoLeader: ring 19.")
+
+
+def test_where_in_the_users_program_an_exception_was_raised(tmp_path: Path) -> None:
+    """The innermost frame of his own code, of the exception that began it; where it has none, of the next."""
+    inner = (
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode\n'
+        "    raise JSONDecodeError()\n"
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/app/train.py", line 12, in main\n'
+        "    feed()\n"
+        '  File "/app/feed/shards.py", line 40, in feed\n'
+        "    raise FeedBroken(path)\n"
+        "feed.FeedBroken: part 7\n"
+    )
+    (cited, *_) = judged(tmp_path / "a", {"train.log": steps(40) + inner}).verdict.evidence
+    assert cited.raised_at == "/app/feed/shards.py:40 in feed"
+    (plain, *_) = judged(
+        tmp_path / "b", {"train.log": steps(40) + traceback("orbit.NoLeader: ring 19")}
+    ).verdict.evidence
+    assert plain.raised_at is not None and plain.raised_at.startswith("/app/train.py:")

@@ -31,7 +31,7 @@ from logtriage.report.document import (
     UnreadableFile,
     Verdict,
 )
-from logtriage.report.terminal import render
+from logtriage.report.terminal import draw_flowed, render
 from logtriage.report.visible import visible
 
 
@@ -350,3 +350,21 @@ def test_a_progress_bar_needs_no_thread_beside_which_no_copies_could_be_made(
         progress("rank_3.log", 250_000_000, 1_000_000_000)
         assert threading.active_count() == before
         assert "rank_3.log" in screen.getvalue()
+
+
+def test_the_place_in_the_users_program_is_told_with_the_end_of_its_path() -> None:
+    cited = CitedLine(
+        file="r.log", line=3, text="KeyError: 'x'", raised_at="/home/mira/llm/sft/data/shards.py:52 in read"
+    )
+    text = screen(a_verdict(verdict=a_body(evidence=(cited,))))
+    assert "Code: …/sft/data/shards.py:52 in read\n" in text
+
+
+def test_an_answer_flows_within_the_terminal() -> None:
+    out = io.StringIO()
+    text = "Repair the data first, a restart alone would fail again.\n1. " + "Fetch it again. " * 8 + "\n"
+    text += "  a.log:7\n    " + "word " * 40 + "\n    " + "x" * 100 + "\n"
+    draw_flowed(text, Console(file=out, width=60))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60 and lines[1].startswith("1. Fetch") and lines[2].startswith("  ")
+    assert "".join(out.getvalue().split()) == "".join(text.split())

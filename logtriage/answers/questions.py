@@ -16,6 +16,7 @@ class Kind(StrEnum):
 
     CAUSE = "why did it die?"
     PLACE = "which node, which rank?"
+    CODE = "which line of the program?"
     LINES = "show me the lines"
     ACTION = "what do I do?"
     RESTART = "should I restart?"
@@ -38,13 +39,16 @@ class Kind(StrEnum):
 _THING = (
     r"(?:nodes?|hosts?|machines?|servers?|box|boxes|ranks?|gpus?|workers?|process(?:es)?|devices?|cards?)"
 )
+_PROGRAM = r"(?:the |my |our |this )?(?:source )?(?:code|program|script|source)"
+_DAMAGED = r"(?:broken|corrupt\w*|damaged|bad|truncated|unreadable)"
 _OUR = r"(?:i|we|you|one|they|he|she|someone)"
 
 # Lower case, apostrophes gone. A kind is asked where one of its patterns is found.
 _PATTERNS: dict[Kind, tuple[str, ...]] = {
     Kind.SKIPPED: (
         r"\bunread\w*|\b(?:not|cannot|couldnt|cant|didnt) (?:you )?(?:be )?read\b|\bskipped\b|\bleft out\b",
-        r"\b(?:all|every|which|what) (?:of )?(?:the )?(?:files?|logs)\b|\bincomplete\b|\beverything\b",
+        r"\b(?:all|every|which|what) (?:of )?(?:the )?(?:files?|logs)\b"
+        rf"(?!.{{0,40}}\b{_DAMAGED}\b)|\bincomplete\b|\beverything\b",
         r"\bwhere\b.{0,15}\b(?:logs?|files?)\b|\bpaths?\b|\bnot (?:be )?read\b",
         r"\bhow many (?:files|logs|lines) (?:did|have|were)\b",
         r"\byou (?:look at|read|see|miss)\b.{0,15}\b(?:logs?|files?|all)\b",
@@ -55,7 +59,13 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         rf"^(?:the |and )*{_THING}$|\bwhere\b(?!.{{0,15}}\b(?:logs?|files?)\b)|\bculprits?\b|\bto blame\b",
         r"\bwho(?:s| is| was| did| caused| broke| started| died| failed| crashed)\b(?! (?:you|sure))",
     ),
+    Kind.CODE: (
+        rf"\b(?:line|place|part|spot|file|function) (?:of|in) {_PROGRAM}\b",
+        rf"\bwhere\b.{{0,25}}\b(?:in|of) {_PROGRAM}\b",
+        r"\b(?:which|what) (?:function|module|source file|code)\b|\bsource line\b|\bcode line\b",
+    ),
     Kind.LINES: (
+        rf"\b(?:which|what) (?:files?|shards?|samples?|records?)\b.{{0,40}}\b{_DAMAGED}\b",
         r"\b(?:show|see|give|paste|quote|cite|print|get|post|read)\b.{0,30}"
         r"\b(?:lines?|evidence|proofs?|logs?|errors?|messages?|tracebacks?|output|snippets?|excerpts?)\b",
         r"\b(?:log )?lines\b|\bwhich line\b|\bevidence\b|\bproofs?\b|\btracebacks?\b|\bstack ?traces?\b",
@@ -234,6 +244,9 @@ _SHADOWS: tuple[tuple[Kind, Kind], ...] = (
     (Kind.COLLECT, Kind.SKIPPED),
     (Kind.SKIPPED, Kind.JOB),
     (Kind.LINES, Kind.PLACE),
+    (Kind.CODE, Kind.LINES),
+    (Kind.CODE, Kind.PLACE),
+    (Kind.CODE, Kind.SKIPPED),
     (Kind.COLLECT, Kind.LINES),
     (Kind.LINES, Kind.DECIDED),
     (Kind.DECIDED, Kind.CERTAINTY),

@@ -106,6 +106,13 @@ def _place(verdict: Verdict) -> Reply:
     return Reply(f"It began at {where}: {_title(verdict)}.{missing}", lines)
 
 
+def _code(verdict: Verdict) -> Reply:
+    where = words.code_words(verdict.verdict)
+    if not where:
+        return Reply("The lines that show it name no place in the program.", evidence(verdict, 2))
+    return Reply(f"It was raised at {where}: {_title(verdict)}.", evidence(verdict, 1))
+
+
 def _lines(verdict: Verdict) -> Reply:
     lines = evidence(verdict, MOST_SHOWN)
     return Reply(f"{_title(verdict)}:" if lines else "The verdict cites no line.", lines)
@@ -380,6 +387,7 @@ def _before(verdict: Verdict, known: Precedents) -> Reply:
 _REPLIES: dict[Kind, Callable[[Verdict], Reply]] = {
     Kind.CAUSE: _cause,
     Kind.PLACE: _place,
+    Kind.CODE: _code,
     Kind.LINES: _lines,
     Kind.ACTION: _action,
     Kind.RESTART: _restart,

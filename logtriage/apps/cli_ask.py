@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from logtriage.apps.console import answer, complain, progress_shown
+from logtriage.apps.console import answer, answer_with, complain, progress_shown
 from logtriage.apps.named_job import paths_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def ask(
     from logtriage.answers.precedents import precedents_of
     from logtriage.answers.questions import Kind
     from logtriage.answers.reply import reply_to
+    from logtriage.report.terminal import draw_flowed
     from logtriage.settings import load_settings
 
     settings = load_settings()
@@ -47,11 +49,13 @@ def ask(
     if reply is None and not offline:
         reply = _by_model(paths, question, settings)
     if reply is None:
-        complain("this question is of no kind that I know. You can ask:")
-        for kind in Kind:
-            complain(kind)
+        kinds = "".join(f"  {kind}\n" for kind in Kind)
+        complain("this question is of no kind that I know. You can ask:", kinds)
         raise typer.Exit(NOT_UNDERSTOOD)
-    answer(_told(reply))
+    if sys.stdout is not None and sys.stdout.isatty():
+        answer_with(lambda console: draw_flowed(_told(reply), console))
+    else:
+        answer(_told(reply))
 
 
 def _by_model(paths: Sequence[str], question: str, settings: Settings) -> Reply | None:

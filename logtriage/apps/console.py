@@ -49,10 +49,10 @@ def answer_with(draw: Callable[[Console], None]) -> None:
     answer(drawn.get())
 
 
-def complain(message: str) -> None:
-    """One line on standard error, whatever the message holds."""
+def complain(message: str, more: str = "") -> None:
+    """One line on standard error, whatever the message holds; below it `more`, which is our own, as it is."""
     if sys.stderr is not None:  # `print` would take standard output instead
-        print(f"logtriage: {prose(message)}", file=sys.stderr)
+        print(f"logtriage: {prose(message)}\n{more}", end="", file=sys.stderr)
 
 
 @contextmanager

@@ -115,6 +115,9 @@ class CitedLine(Part):
     attempt: int | None = None
     rule: Text | None = None
     why: Text = ""
+    raised_at: Text | None = Field(
+        default=None, description="of an exception: FILE:LINE in FUNCTION, innermost in the user's own code"
+    )
 
 
 class CulpritsOut(Part):

@@ -37,6 +37,7 @@ def page(verdict: Verdict) -> str:
             headline=prose(body.title) or words.type_name(body.failure_type),
             mood="good" if body.failure_type.startswith("none.") else "warn" if quiet else "bad",
             where=words.where_words(verdict),
+            code=words.code_words(body),
             when=words.stage_words(body),
             facts=words.job_facts(verdict.job),
             lost=words.lost_words(body),

@@ -134,8 +134,9 @@ def _what(verdict: Verdict) -> str:
     sure = f"{words.confidence_words(body.confidence)} ({words.percent(body.confidence)})"
     name, type_ = told(words.type_name(body.failure_type), 200), told(body.failure_type, 100)
     what = f"*{name}* `{type_}`{kind} · {sure}, decided {told(words.decided_by(body), 200)}"
-    where = words.where_words(verdict)
-    return what + (f"\n*Where:* {told(where, 1500)}" if where else "")
+    where, code = words.where_words(verdict), words.code_words(body)
+    what += f"\n*Where:* {told(where, 1500)}" if where else ""
+    return what + (f"\n*Code:* {told(code, 300)}" if code else "")
 
 
 def _proof(cited: CitedLine, verdict: Verdict) -> Block:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from logtriage.regex import regex
 from logtriage.report import words
 from logtriage.report.document import CitedLine, Verdict
 from logtriage.report.visible import prose, visible
 
+_NUMBERED = regex(r"\d+\. ")
 MOST_LINES, MOST_CELLS = 40, 4000  # 40 lines of 100 columns, more where they are narrower
 
 
@@ -51,6 +53,17 @@ def render(verdict: Verdict, console: Console) -> None:
             break
     for line in lines:
         console.print(line, markup=False, highlight=False, emoji=False, overflow="ellipsis", no_wrap=True)
+
+
+def draw_flowed(text: str, console: Console) -> None:
+    """Print lines of plain text, each broken at blanks and further indented than its beginning."""
+    width = max(40, min(console.width, 110))
+    for line in text.splitlines():
+        told = line.lstrip()
+        indent = " " * (len(line) - len(told))
+        rest = indent + ("   " if _NUMBERED.match(told) else "  " if indent else "")
+        for piece in _wrapped(told, indent, rest, width, len(line) + 1, console) or [Text()]:
+            console.print(piece, markup=False, highlight=False, emoji=False, overflow="fold", no_wrap=True)
 
 
 def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> list[Text]:
@@ -131,6 +144,9 @@ def _headline(verdict: Verdict, width: int, console: Console) -> list[Text]:
         named = body.culprits.ranks or body.culprits.hosts or body.culprits.gpus
         began = Text("Where: ", style="dim").append(where, style="bold" if named else "not dim")
         lines += _wrapped(began, "", "  ", width, 2, console)
+    if code := words.code_words(body):
+        raised = Text("Code: ", style="dim").append(code, style="not dim")
+        lines += _wrapped(raised, "", "  ", width, 2, console)
     if when := words.stage_words(body):
         told = Text("When: ", style="dim").append(when, style="not dim")
         lines += _wrapped(told, "", "  ", width, 1, console)

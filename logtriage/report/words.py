@@ -344,6 +344,20 @@ def stage_words(verdict: VerdictBody) -> str:
     return words + (f", in or after iteration {stage.iteration:,}" if stage.iteration is not None else "")
 
 
+MOST_FOLDERS = 3
+
+
+def code_words(verdict: VerdictBody) -> str:
+    """Where in the user's program it was raised: `…/sft/data/shards.py:52 in read`; empty if unknown."""
+    place = verdict.evidence[0].raised_at if verdict.evidence else None
+    if not place:
+        return ""
+    path, colon, rest = place.rpartition(":")
+    parts = path.split("/")
+    short = "…/" + "/".join(parts[-MOST_FOLDERS:]) if len(parts) > MOST_FOLDERS + 1 else path
+    return visible(short + colon + rest.removesuffix(" in "), 300)
+
+
 def lost_words(verdict: VerdictBody) -> str:
     """What must be done again, and how long the job stood idle; empty where nothing is known to be lost."""
     lost = verdict.lost
