@@ -85,8 +85,8 @@ KILLED = steps(20) + f"{clock(60)} ERROR agent: worker 9 killed: memory cgroup o
 
 ADDRESS = "".join(
     f"cn-{rank // 2}:7{rank}:90 [{rank % 2}] rdma.c:5012 NCCL WARN NET/OFI Unable to insert remote address "
-    f"into address vector for device 0. RC: -22\n[rank{rank}]: torch.distributed.DistBackendError: NCCL error "
-    "in: NCCLUtils.hpp:317, internal error, NCCL version 2.21.5\n"
+    f"into address vector for device 0. RC: -22\n[rank{rank}]: torch.distributed.DistBackendError: NCCL "
+    "error in: NCCLUtils.hpp:317, internal error, NCCL version 2.21.5\n"
     for rank in range(4)
 )
 NOT_FINITE = steps(30) + "".join(
