@@ -133,6 +133,24 @@ def test_a_table_of_members_shows_the_slow_rank_as_well() -> None:
     assert slow is not None and slow.ranks == (3,)
 
 
+def test_steps_that_were_long_for_all_hide_no_slow_rank() -> None:
+    """Of some ranks more lines of these steps were read than of others."""
+    dice = random.Random(3)
+    files = []
+    for rank in range(8):
+        text, at = "", 0.0
+        for number in range(80):
+            long = 7.0 if number >= 76 else 0.0
+            busy = 5.4 if rank == 5 and number >= 30 else 3.6 + 0.01 * rank
+            lasts = (5.7 if number >= 30 else 4.0) + long
+            at += lasts
+            if dice.random() < (0.4 if number < 76 else (rank % 3) / 2):
+                text += f"{clock(at)} lap {number} toil {1e3 * busy:.2f} rest {1e3 * (lasts - busy):.2f}\n"
+        files.append(of_rank(rank, text))
+    slow = findings(*files).slowness
+    assert slow is not None and slow.ranks == (5,)
+
+
 def test_ranks_alike_in_such_parts_are_no_stragglers() -> None:
     assert findings(*(of_rank(rank, passes(rank, 40)) for rank in range(8))).slowness is None
 

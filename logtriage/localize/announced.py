@@ -123,8 +123,13 @@ def _is_of_a_starter(reading: Reading, topology: Topology) -> bool:
     source = reading.source
     if source.role not in _OF_STARTERS or source.rank is not None or source.file in topology.rank_of_file:
         return False
-    if source.file in topology.host_of_file and len(topology.hosts) > 1:
-        return False
+    host = topology.host_of_file.get(source.file)
+    if (
+        host is not None
+        and len(topology.hosts) > 1
+        and (host in topology.host_of_rank.values() or not topology.host_of_rank)
+    ):
+        return False  # but not where its name alone looks like that of a machine
     return all(line.rank is None for line in reading.lines[:: max(1, len(reading.lines) // 64)])
 
 

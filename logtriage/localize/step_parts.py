@@ -9,7 +9,7 @@ waiting, whatever they are called. Which is which the slow rank tells: it works 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import NamedTuple
@@ -34,10 +34,14 @@ LEAST_RANKS = 8
 MOST_LINES = 200_000
 ALIKE = 0.1  # share by which the sums of the ranks may differ from their median, for most of them
 MOST = 0.8
+LONG = 1.5  # times the usual step
 STEP_LEAST, STEP_MOST = 0.5, 1.25  # of the usual time between steps, that both make up together
 UNITS = (1.0, 1e-3, 1e-6)
 ROWS = 0.9  # of the lines of a form that number the ranks come after the one before, and so many of the ranks
 MOST_PLACES = 4  # among the first numbers of a line
+
+
+_Row = tuple[Line, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +83,19 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
         if len(by_rank) < LEAST_RANKS:
             continue
         columns = min(len(values) for _, values in rows)
-        late = [own[-max(LEAST_VALUES, len(own) // 3) :] for own in by_rank.values()]
         for work, wait in permutations(range(columns), 2):
-            sums = [median([values[work] + values[wait] for _, values in own]) for own in late]
+            told: Mapping[int, Sequence[_Row]] = by_rank
+            if not _are_alike(sums := _late_sums(told, work, wait)):
+                told = _without_long_steps(told, work, wait, interval)
+                if len(told) < LEAST_RANKS or not _are_alike(sums := _late_sums(told, work, wait)):
+                    continue
             unit = _unit(sums, interval)
             if unit is None:
                 continue
             parts = Parts(form, work, wait, unit, rank_at)
-            slow = compare(_durations(by_rank, parts))
+            slow = compare(_durations(told, parts))
             if isinstance(slow, Straggling):
-                found.append(_Told(len(rows), _spacing(by_rank), replace(slow, field=""), parts))
+                found.append(_Told(len(rows), _spacing(told), replace(slow, field=""), parts))
     most = max(found, key=lambda each: each.lines, default=None)
     if most is None:
         return None
@@ -98,7 +105,7 @@ def straggling(scene: Scene, progress: Progress, topology: Topology) -> tuple[St
     return finest.slow, finest.parts
 
 
-def _spacing(by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]]) -> float:
+def _spacing(by_rank: Mapping[int, Sequence[_Row]]) -> float:
     """Seconds between two lines of a rank, as most are apart."""
     times = ([line.time for line, _ in rows if line.time is not None] for rows in by_rank.values())
     apart = [later - earlier for own in times for earlier, later in pairwise(own) if later > earlier]
@@ -128,7 +135,7 @@ def durations_of(scene: Scene, topology: Topology, parts: Parts) -> Iterator[Dur
     return _durations(_by_rank(rows, topology, parts.rank_at), parts)
 
 
-def _durations(by_rank: dict[int, list[tuple[Line, tuple[float, ...]]]], parts: Parts) -> Iterator[Duration]:
+def _durations(by_rank: Mapping[int, Sequence[_Row]], parts: Parts) -> Iterator[Duration]:
     for rank, rows in by_rank.items():
         for line, values in rows:
             if max(parts.work, parts.wait) < len(values):
@@ -181,11 +188,39 @@ def _whole_numbers(line: Line) -> list[int]:
 _LABEL = regex(r"^\[[^\[\]]{1,40}\] ")
 
 
-def _unit(sums: Sequence[float], interval: float) -> float | None:
-    """In which unit sums of most ranks are as long as a step; None where they are not, or differ."""
+def _late_sums(by_rank: Mapping[int, Sequence[_Row]], work: int, wait: int) -> list[float]:
+    """What both columns make up on each rank in the end."""
+    late = (own[-max(LEAST_VALUES, len(own) // 3) :] for own in by_rank.values())
+    return [median([values[work] + values[wait] for _, values in own]) for own in late]
+
+
+def _are_alike(sums: Sequence[float]) -> bool:
     middle = median(list(sums))
-    if middle <= 0 or sum(abs(each - middle) <= ALIKE * middle for each in sums) < MOST * len(sums):
-        return None
+    return middle > 0 and sum(abs(each - middle) <= ALIKE * middle for each in sums) >= MOST * len(sums)
+
+
+def _without_long_steps(
+    by_rank: Mapping[int, Sequence[_Row]], work: int, wait: int, interval: float
+) -> Mapping[int, Sequence[_Row]]:
+    """The rows without those of steps that were long for all: of some ranks more lines of these are read."""
+    at_once: dict[int, list[float]] = defaultdict(list)
+    for own in by_rank.values():
+        for line, values in own:
+            if line.time is not None:
+                at_once[int(line.time // interval)].append(values[work] + values[wait])
+    steps = [median(sums) for sums in at_once.values() if len(sums) >= LEAST_RANKS and _are_alike(sums)]
+    if len(steps) < LEAST_VALUES:
+        return {}
+    most = LONG * median(steps)
+    usual = {
+        rank: [row for row in own if row[1][work] + row[1][wait] <= most] for rank, own in by_rank.items()
+    }
+    return {rank: own for rank, own in usual.items() if own}
+
+
+def _unit(sums: Sequence[float], interval: float) -> float | None:
+    """In which unit sums of most ranks are as long as a step; None where they are not."""
+    middle = median(list(sums))
     return next((unit for unit in UNITS if STEP_LEAST <= middle * unit / interval <= STEP_MOST), None)
 
 
