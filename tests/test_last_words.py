@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from model_server import Reply, Request, answer, chat, place_of, serving
 from scenes import bank
 
 from logtriage import triage
+from logtriage.apps.cli import main
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.report.document import Verdict
 
@@ -45,6 +47,8 @@ def test_an_unknown_error_at_the_end_is_no_running_job(
     verdict = judged(tmp_path, tail, ranks=ranks).verdict
     assert verdict.failure_type == "unknown"
     assert cited in verdict.evidence[0].text
+    assert verdict.title.startswith("No rule knows this error: ") and cited in verdict.title + "FATAL"
+    assert not [each.text for each in verdict.collect if "while it hangs" in each.text]
 
 
 @pytest.mark.parametrize(
@@ -142,3 +146,19 @@ def test_what_programs_say_of_causes_stays(line: str) -> None:
 def test_no_example_of_a_rule_talks_to_a_reader() -> None:
     lines = [line for rule in bank().rules for each in rule.examples for line in each.line.split("\n")]
     assert [line for line in lines if is_dialogue(line)] == []
+
+
+@pytest.mark.parametrize("option", [[], ["--no-history"]])
+def test_an_unknown_cause_can_be_taught_by_what_the_screen_says(
+    option: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only of a verdict that was kept: of another `correct` knows nothing."""
+    monkeypatch.setenv("LOGTRIAGE_DATA_DIR", str(tmp_path / "data"))
+    log = tmp_path / "rank0.log"
+    log.write_text(f"{STEPS}{AT} ERROR the shard planner lost its grip on zone 7\n")
+    assert main(["triage", str(log), "--offline", *option]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    told = re.search(r"logtriage correct (v-\S+) --type TYPE --evidence FILE:LINE", shown)
+    assert (told is None) is bool(option)
+    if told is not None:
+        assert main(["correct", told[1], "--type", "data.missing", "--evidence", "rank0.log:31"]) == 0

@@ -122,20 +122,21 @@ def triage(
         )
     if not quiet:
         cli_model.tell_of_model(verdict)
-    if not (no_history or settings.no_history):
-        _keep(verdict, paths, settings.data_dir, quiet)
-    _publish(verdict, json, html, quiet)
+    kept = not (no_history or settings.no_history) and _keep(verdict, paths, settings.data_dir, quiet)
+    _publish(verdict, json, html, quiet, kept)
 
 
-def _keep(verdict: Verdict, paths: Sequence[str], data_dir: Path, quiet: bool) -> None:
+def _keep(verdict: Verdict, paths: Sequence[str], data_dir: Path, quiet: bool) -> bool:
     """Before the verdict is shown, so that the id on the screen can be confirmed."""
     from logtriage.memory.verdicts import keep
 
-    if not keep(verdict, paths, data_dir) and not quiet:
+    kept = keep(verdict, paths, data_dir)
+    if not kept and not quiet:
         complain(f"warning: the verdict could not be kept in {data_dir}")
+    return kept
 
 
-def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool) -> None:
+def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool, kept: bool) -> None:
     if json:
         _write(json, verdict.to_json())
     if html:
@@ -145,7 +146,7 @@ def _publish(verdict: Verdict, json: str | None, html: str | None, quiet: bool) 
     if not json and not html:
         from logtriage.report import terminal
 
-        answer_with(lambda console: terminal.render(verdict, console))
+        answer_with(lambda console: terminal.render(verdict, console, kept=kept))
     elif not quiet and verdict.unreadable:
         first = verdict.unreadable[0]
         more = f" and {len(verdict.unreadable) - 1} more" if len(verdict.unreadable) > 1 else ""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from logtriage.memory.ledger import Ledger
     from logtriage.memory.verdicts import KeptVerdict
 
+TYPES = (
+    "What it was, an id of rules/taxonomy.yaml such as data.corrupt; `unknown`: not that, and nobody knows."
+)
 VerdictId = Annotated[
     str, typer.Argument(metavar="ID", help="The verdict's id, or its beginning (see `logtriage history`).")
 ]
@@ -40,7 +43,7 @@ def correct(
     verdict_id: VerdictId,
     type_: Annotated[
         str,
-        typer.Option("--type", metavar="TYPE", help="What it was; `unknown`: not that, and nobody knows."),
+        typer.Option("--type", metavar="TYPE", help=TYPES),
     ],
     evidence: Evidence = "",
     mitigation: Helped = "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 from logtriage.localize.dialogue import is_dialogue
@@ -56,6 +57,19 @@ def last_errors(findings: Findings) -> tuple[Line, ...]:
                 found.append(line)
                 break
     return tuple(sorted(found, key=lambda line: line.time or 0.0))
+
+
+LONGEST_TOLD = 160  # characters of an error in a title
+NOT_SHOWN, NOT_KNOWN = "The logs do not show why the job ended", "No rule knows this error"
+
+
+def title_of(unknown: Sequence[Line]) -> str:
+    """The title of a verdict that knows no cause: the first error of which no rule knows what it means."""
+    told = next((" ".join(each.message[:1000].split()) for each in unknown), "")
+    if not told:
+        return NOT_SHOWN
+    short = told if len(told) <= LONGEST_TOLD else told[: LONGEST_TOLD - 2].rsplit(" ", 1)[0] + " …"
+    return f"{NOT_KNOWN}: {short}"
 
 
 # What a watcher says of who does not move.

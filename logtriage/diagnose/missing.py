@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.last_words import NOT_KNOWN
 from logtriage.localize.findings import Findings
 from logtriage.model import JOB_ROLES, Source, SourceRole
 from logtriage.report.document import Collect
@@ -155,9 +156,10 @@ def _absent(findings: Findings, decision: Decision, sources: Sequence[Source]) -
     if not roles & set(JOB_ROLES) or len(seen) < findings.topology.size or (ranks and not ranks <= spoke):
         yield _OUTPUT
     deposits = findings.deposits
-    if deposits is None or not deposits.stacks:
+    waited = not decision.title.startswith(NOT_KNOWN)  # who died of an error of his own waited for nobody
+    if waited and (deposits is None or not deposits.stacks):
         yield _STACKS
-    if deposits is None or deposits.comparison is None:
+    if waited and (deposits is None or deposits.comparison is None):
         yield _RECORDER
     if not any("NCCL INFO" in line.text for each in findings.scene.readings for line in each.lines[:200]):
         yield _NCCL

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from logtriage.diagnose.confidence import COMPLETED, DIVERGED, RUNNING, RUNNING_BESIDE_A_HINT, UNDECIDED
 from logtriage.diagnose.decision import Decision
-from logtriage.diagnose.last_words import last_errors, tells_of_silence
+from logtriage.diagnose.last_words import last_errors, tells_of_silence, title_of
 from logtriage.diagnose.never_left import never_left
 from logtriage.localize.asked_stacks import asked_stacks
 from logtriage.localize.behind import broke_off_first, stopped_first
@@ -210,6 +210,7 @@ def undecided(findings: Findings) -> Decision:
             Evidence(each.line, "an error that no rule knows", each.rule.id if each.rule else None)
             for each in sorted(root.causes, key=lambda each: each.time or 0.0)[-3:]
         )
+    unknown = [each.line for each in evidence]
     if not evidence:
         ended = [each for each in findings.exits if each.code != 0]
         ended.sort(key=lambda each: not each.claimed_root)
@@ -219,13 +220,14 @@ def undecided(findings: Findings) -> Decision:
         )
     if not evidence or root is None:
         told = "an error that no rule knows, and nothing more from who wrote it"
-        evidence = (*(Evidence(line, told) for line in last_errors(findings)[-2:]), *evidence)
+        unknown = [*last_errors(findings)[-2:], *unknown]
+        evidence = (*(Evidence(line, told) for line in unknown), *evidence)
     last = last_line(findings.scene)
     if not evidence and last is not None:
         evidence = (Evidence(last, "the last line of the log"),)
     return Decision(
         "unknown",
-        "The logs do not show why the job ended",
+        title_of(unknown),
         UNDECIDED,
         culprits,
         evidence,

@@ -17,6 +17,7 @@ from logtriage.report.document import CitedLine, Verdict
 from logtriage.report.visible import prose, visible
 
 _NUMBERED = regex(r"\d+\. ")
+SHORT_ID = 10  # characters of a verdict's id that tell it from others
 MOST_LINES, MOST_CELLS = 40, 4000  # 40 lines of 100 columns, more where they are narrower
 
 
@@ -44,11 +45,14 @@ _AMOUNTS = (
 )
 
 
-def render(verdict: Verdict, console: Console) -> None:
-    """Print the verdict: at most about 40 lines on a screen 100 columns wide."""
+def render(verdict: Verdict, console: Console, *, kept: bool = False) -> None:
+    """Print the verdict: at most about 40 lines on a screen 100 columns wide.
+
+    Of one that was `kept` and knows no cause it is said how a person teaches it.
+    """
     width = max(40, min(console.width, 110))
     for amount in _AMOUNTS:
-        lines = _layout(verdict, amount, width, console)
+        lines = _layout(verdict, amount, width, console, kept)
         if len(lines) <= max(MOST_LINES, MOST_CELLS // width):
             break
     for line in lines:
@@ -66,7 +70,7 @@ def draw_flowed(text: str, console: Console) -> None:
             console.print(piece, markup=False, highlight=False, emoji=False, overflow="fold", no_wrap=True)
 
 
-def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> list[Text]:
+def _layout(verdict: Verdict, amount: Amount, width: int, console: Console, kept: bool) -> list[Text]:
     body = verdict.verdict
 
     def wrapped(text: Text | str, indent: str = "  ", rest: str | None = None, most: int = 3) -> list[Text]:
@@ -113,6 +117,9 @@ def _layout(verdict: Verdict, amount: Amount, width: int, console: Console) -> l
         lines += wrapped(Text("Lost: ", style="dim").append(lost, style="not dim"), most=2) if lost else []
 
     notes = _notes(verdict, amount)
+    if kept and body.failure_type == "unknown":
+        how = f"logtriage correct {visible(verdict.id[:SHORT_ID], 80)} --type TYPE"
+        notes.insert(0, Text(f"When you know it: {how} --evidence FILE:LINE (the next one is then named)"))
     if notes:
         lines += _section("Worth knowing")
         for note in notes:
