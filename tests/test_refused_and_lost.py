@@ -162,3 +162,8 @@ def test_the_machine_that_its_own_journal_calls_taken_back(tmp_path: Path) -> No
     files = {"journal.log": journal, "train.log": steps(30) + f"{clock(63)} [error] cannot open best.npz\n"}
     verdict = judged(tmp_path, files).verdict
     assert (verdict.failure_type, verdict.culprits.hosts) == ("scheduler.preempted", ("pool-b-g4-7",))
+
+
+def test_weights_of_the_same_number_are_no_mismatch(tmp_path: Path) -> None:
+    text = OTHER_CLASSES.replace("names 28", "names 31")
+    assert judged(tmp_path, {"job.log": text}).verdict.failure_type == "unknown"
