@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from pathlib import Path
 
@@ -393,3 +394,15 @@ def test_votes_choose_among_causes_that_nothing_explains(
         assert body.alternatives[0].failure_type == "code.key"
     else:
         assert body.confidence >= before.confidence
+
+
+def test_what_was_never_sent_is_not_counted(tmp_path: Path) -> None:
+    """Nobody listens there: no token left this machine."""
+    unknown_job(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        there = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    verdict = triage(tmp_path / "logs", settings=settings(tmp_path, llm_model="m", llm_base_url=there))
+    use = verdict.model
+    assert use is not None and use.spent is not None and use.spent.tokens == 0
+    assert any("no connection" in void for void in use.voids)

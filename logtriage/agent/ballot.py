@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import openai
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
@@ -136,8 +137,8 @@ class _Budget(AgentMiddleware[Any, Any]):
         except StructuredOutputError as fault:
             _charge(spent, getattr(fault, "ai_message", None), cost, answer, paper.count)
             raise
-        except Exception:
-            spent.sent += cost
+        except Exception as fault:
+            spent.sent += 0 if _was_never_sent(fault) else cost
             raise
         said = next((each for each in response.result if isinstance(each, AIMessage)), None)
         paper.dialect.is_counted = _charge(spent, said, cost, answer, paper.count)
@@ -329,6 +330,15 @@ def reason(fault: BaseException) -> str:
         refused = message is not None and message.additional_kwargs.get("refusal")
         return "the model refused" if refused else "no valid answer"
     return "the model refused" if "refus" in type(fault).__name__.lower() else "no valid answer"
+
+
+def _was_never_sent(fault: BaseException | None) -> bool:
+    """Whether no connection came about, so that nothing was sent or has to be paid for."""
+    while fault is not None:
+        if isinstance(fault, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return True
+        fault = fault.__cause__ or fault.__context__
+    return False
 
 
 def _not_json(fault: BaseException) -> str:
