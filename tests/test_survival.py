@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from scenes import clock, findings, of_rank, reading, steps, traceback
+from scenes import clock, findings, judged, of_rank, reading, steps, traceback
 
 from logtriage.diagnose.indications import indications
 from logtriage.diagnose.offline import decide
@@ -136,3 +138,21 @@ def test_a_job_that_goes_well_has_no_indications() -> None:
     said = f"{clock(10)} WARNING reader: retry 1/5 after error\n{CAUGHT}"
     found = findings(of_rank(0, said + steps(60, at=12.0)))
     assert indications(found, decide(found)) == ()
+
+
+def test_what_followed_is_an_indication_but_no_cause(tmp_path: Path) -> None:
+    """Lines that state a failure of their own (a lost peer) are symptoms where another brought it about."""
+    lost = (
+        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote process "
+        "exited or there was a network error, NCCL version 2.26.2\n"
+    )
+    files = {
+        "rank0.log": steps(40) + f"{clock(84)} {lost}",
+        "rank1.log": steps(40)
+        + traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
+    }
+    verdict = judged(tmp_path, files)
+    assert verdict.verdict.failure_type == "cuda.illegal_memory_access"
+    roles = {(each.file, each.failure_type): each.role for each in verdict.indications}
+    assert roles["rank0.log", "collective.remote_error"] == "symptom"
+    assert roles["rank1.log", "cuda.illegal_memory_access"] == "cause"

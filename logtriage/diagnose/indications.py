@@ -71,7 +71,7 @@ def indications(
 
     chosen = [each for each in findings.candidates if _belongs(each, decision, findings.topology)]
     for each in chosen:
-        add((each.line,), _role(each), each.failure_type)
+        add((each.line,), _role(each, decision), each.failure_type)
     cited = [each.line for each in decision.evidence]
     if decision.failure_type == "hang.silent":  # its last step itself was well, and so is who writes on
         last = findings.outcome.line
@@ -98,7 +98,7 @@ def indications(
             lone = reading.source.rank is not None or file in findings.topology.rank_of_file
             whole = _Whole(reading, findings.scene.records.get(file, ()), lone=lone)
             for each in by_file[file]:
-                add(whole.around(each.line), _role(each), each.failure_type)
+                add(whole.around(each.line), _role(each, decision), each.failure_type)
             add(_tables(reading.lines), "symptom", "code.subprocess")
     for file, number in rare:
         told = Indication(file=file, line=number, role="context", failure_type=decision.failure_type)
@@ -106,8 +106,11 @@ def indications(
     return tuple(found[key] for key in sorted(found))
 
 
-def _role(candidate: Candidate) -> str:
-    return "cause" if candidate.role is Role.CAUSE else "symptom"
+def _role(candidate: Candidate, decision: Decision) -> str:
+    """What a line is to this verdict: a time-out that states a failure may be what followed from another."""
+    kind = candidate.failure_type
+    followed = kind != decision.failure_type and kind in {each.failure_type for each in decision.symptoms}
+    return "cause" if candidate.role is Role.CAUSE and not followed else "symptom"
 
 
 def _belongs(candidate: Candidate, decision: Decision, topology: Topology) -> bool:
