@@ -143,13 +143,13 @@ def test_a_job_that_goes_well_has_no_indications() -> None:
 def test_what_followed_is_an_indication_but_no_cause(tmp_path: Path) -> None:
     """Lines that state a failure of their own (a lost peer) are symptoms where another brought it about."""
     lost = (
-        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote process "
-        "exited or there was a network error, NCCL version 2.26.2\n"
+        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote "
+        "process exited or there was a network error, NCCL version 2.26.2\n"
     )
+    fault = "RuntimeError: CUDA error: an illegal memory access was encountered"
     files = {
         "rank0.log": steps(40) + f"{clock(84)} {lost}",
-        "rank1.log": steps(40)
-        + traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
+        "rank1.log": steps(40) + traceback(fault),
     }
     verdict = judged(tmp_path, files)
     assert verdict.verdict.failure_type == "cuda.illegal_memory_access"
