@@ -453,3 +453,11 @@ def test_the_version_is_also_an_option(capsys: pytest.CaptureFixture[str]) -> No
     said = capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == said
+
+
+def test_a_word_that_is_no_choice_is_named_without_the_librarys_own_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["triage", "x.log", "--llm", "sometimes"]) == 2
+    said = capsys.readouterr().err
+    assert "'sometimes' is not one of 'never', 'auto', 'always'" in said and "Value error" not in said

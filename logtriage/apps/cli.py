@@ -352,7 +352,7 @@ def _explained(fault: Exception) -> tuple[int, list[str]]:
     """The exit status for an error, and what to say of it."""
     if isinstance(fault, USAGE_FAULT):
         command = fault.ctx.command_path if fault.ctx else "logtriage"
-        said = fault.format_message()
+        said = fault.format_message().replace(": Value error, ", ": ")  # pydantic's word, in front of ours
         return WRONG_USAGE, [said if "(see " in said else f"{said} (see {command} --help)"]
     from logtriage.intake.folder import NothingReadable
     from logtriage.rulebank.bank import BankFault
