@@ -274,7 +274,8 @@ def test_who_names_a_rank_with_every_line_does_not_complain_of_it() -> None:
         host = f"kx{rank // 2}"
         other = (rank + 2) % 4
         text = "".join(
-            f"{clock(2.0 * at)} INFO host {host} rank {rank} step {at}, to elf-{other} on kx{other // 2}\n"
+            f"{clock(2.0 * at)} INFO host {host} rank {rank} step {at}, "
+            f"0x7f{at * 7919:x} to elf-{other} on kx{other // 2}\n"
             for at in range(600)
         )
         if rank == 1:

@@ -137,14 +137,14 @@ def test_steps_that_were_long_for_all_hide_no_slow_rank() -> None:
     """Of some ranks more lines of these steps were read than of others."""
     dice = random.Random(3)
     files = []
-    for rank in range(8):
+    for rank in range(24):
         text, at = "", 0.0
         for number in range(80):
-            long = 7.0 if number >= 76 else 0.0
+            long = 7.0 if number >= 64 else 0.0
             busy = 5.4 if rank == 5 and number >= 30 else 3.6 + 0.01 * rank
             lasts = (5.7 if number >= 30 else 4.0) + long
             at += lasts
-            if dice.random() < (0.4 if number < 76 else (rank % 3) / 2):
+            if dice.random() < (0.6 if number < 64 else (rank % 3) / 2):
                 text += f"{clock(at)} lap {number} toil {1e3 * busy:.2f} rest {1e3 * (lasts - busy):.2f}\n"
         files.append(of_rank(rank, text))
     slow = findings(*files).slowness

@@ -18,6 +18,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.progress import Progress, Trace, by_rank
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
+from logtriage.mining.kinds import key_of
 from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
@@ -252,7 +253,7 @@ def naming(scene: Scene, topology: Topology, rank: int) -> Line | None:
     for reading in scene.readings:
         if reading.source.role not in (SourceRole.WORKER, SourceRole.MERGED):
             continue
-        usual: set[str] | None = None
+        usual: set[bytes] | None = None
         for line in reading.lines[-_ODD_TAIL * _WRITERS :]:
             if host not in line.message or " NCCL " in line.text or topology.rank(line) in (None, rank):
                 continue
@@ -260,8 +261,8 @@ def naming(scene: Scene, topology: Topology, rank: int) -> Line | None:
                 continue
             if usual is None:
                 early = reading.lines[: len(reading.lines) // 2]
-                usual = {without_digits(each.message[:200]) for each in early if host in each.message}
-            if without_digits(line.message[:200]) not in usual:
+                usual = {key_of(each.message) for each in early if host in each.message}
+            if key_of(line.message) not in usual:
                 return line
     return None
 
