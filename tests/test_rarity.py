@@ -251,3 +251,17 @@ def test_the_machine_of_the_last_rank_which_reports_for_all_is_no_odd_one(tmp_pa
     lines = indicated(judged(tmp_path, files), tmp_path)
     assert sum("cut afresh" in line for line in lines) == 80
     assert not any("report loss" in line for line in lines)
+
+
+def test_the_host_of_the_one_rank_that_complains_is_named_in_a_job_on_one_machine(tmp_path: Path) -> None:
+    files = {
+        f"rank{rank}.log": "".join(
+            f"2026-03-01 08:{step // 60:02d}:{step % 60:02d} tr-04 rank={rank} INFO step {step}/900 loss 2\n"
+            for step in range(1, 81)
+        )
+        for rank in range(4)
+    }
+    files["rank3.log"] += "2026-03-01 08:01:21 tr-04 rank=3 ERROR tablet 118 was refused its lease\n"
+    verdict = judged(tmp_path, files).verdict
+    assert verdict.failure_type == "unknown"
+    assert (verdict.culprits.ranks, verdict.culprits.hosts) == ((3,), ("tr-04",))

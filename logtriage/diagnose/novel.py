@@ -191,5 +191,5 @@ def _whose(findings: Findings, lines: Sequence[Line]) -> Culprits:
     hosts = {topology.host(line, topology.rank(line)) for line in lines}
     one_host = tuple(host for host in hosts if host) if len(hosts) == 1 and len(topology.hosts) > 1 else ()
     if len(ranks) == 1 and topology.size >= LEAST_PEERS and (rank := next(iter(ranks))) is not None:
-        return Culprits(ranks=(rank,), hosts=one_host)
+        return Culprits(ranks=(rank,), hosts=one_host or tuple(topology.hosts_of((rank,))))
     return Culprits(hosts=one_host if len(topology.hosts) >= LEAST_PEERS else ())
