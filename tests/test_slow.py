@@ -503,3 +503,21 @@ SAID = "| took {wait:.2f}s, of which waiting for the next batch {wait:.2f}s, for
 )
 def test_steps_of_which_every_nth_waits_for_data(text: str, failure_type: str) -> None:
     assert decide(findings(reading("train.log", text))).failure_type == failure_type
+
+
+def test_the_ranks_that_a_slowed_down_device_holds_up_are_named(tmp_path: Path) -> None:
+    columns = "timestamp, index, temperature.gpu, clocks.sm, clocks_throttle_reasons.hw_thermal_slowdown\n"
+    states = "".join(
+        f"2026/02/03 10:{minute:02}:00.000, {gpu}, {88 if gpu == 2 else 55}, {420 if gpu == 2 else 1410} MHz, "
+        f"{'Active' if gpu == 2 else 'Not Active'}\n"
+        for minute in range(8)
+        for gpu in range(4)
+    )
+    files = {
+        f"rank{rank}.log": f"{clock(0)} INFO rank {rank} on tn-{rank // 4}\n"
+        + measured([SLOW if rank == 6 else FAST] * 60, [0.01 if rank == 6 else SLOW] * 60)
+        for rank in range(8)
+    }
+    verdict = judged(tmp_path, {**files, "gpu_state_node_b.csv": columns + states}).verdict
+    assert verdict.failure_type == "gpu.thermal_power"
+    assert (list(verdict.culprits.ranks), list(verdict.culprits.hosts)) == ([6], ["tn-1"])

@@ -12,6 +12,7 @@ from logtriage.diagnose.odd_one_out import with_odd_one
 from logtriage.diagnose.own_words import behind_own_words
 from logtriage.diagnose.quiet import slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
+from logtriage.diagnose.slowed_down import with_slow_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
 from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.diagnose.warned import is_only_warned
@@ -40,7 +41,7 @@ def decide(findings: Findings) -> Decision:
     if decision.confidence > PART_CONFIDENCE and may_be_cut_away(decision.failure_type, findings):
         decision = replace(decision, confidence=PART_CONFIDENCE)
     where = findings.scene, findings.progress, findings.topology
-    decision = with_odd_one(findings, decision)
+    decision = with_slow_ranks(findings, with_odd_one(findings, decision))
     if decision.failure_type.startswith(_OF_ALL_RANKS) and decision.culprits == Culprits():
         if (alike := in_unison(*where)) is not None:
             return replace(decision, why="; ".join(filter(None, (decision.why, alike))))
