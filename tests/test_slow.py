@@ -508,10 +508,9 @@ def test_steps_of_which_every_nth_waits_for_data(text: str, failure_type: str) -
 def test_the_ranks_that_a_slowed_down_device_holds_up_are_named(tmp_path: Path) -> None:
     columns = "timestamp, index, temperature.gpu, clocks.sm, clocks_throttle_reasons.hw_thermal_slowdown\n"
     states = "".join(
-        f"2026/02/03 10:{minute:02}:00.000, {gpu}, {88 if gpu == 2 else 55}, {420 if gpu == 2 else 1410} MHz, "
-        f"{'Active' if gpu == 2 else 'Not Active'}\n"
+        f"2026/02/03 10:{minute:02}:00.000, {gpu}, {state}\n"
         for minute in range(8)
-        for gpu in range(4)
+        for gpu, state in enumerate([*["55, 1410 MHz, Not Active"] * 2, "88, 420 MHz, Active"])
     )
     files = {
         f"rank{rank}.log": f"{clock(0)} INFO rank {rank} on tn-{rank // 4}\n"

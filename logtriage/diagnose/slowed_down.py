@@ -1,4 +1,4 @@
-"""Whom a slowed-down device held up: the state of a machine names a device, the job's own times name ranks."""
+"""Whom a slowed-down device held up: a machine's state names a device, the job's own times name ranks."""
 
 from __future__ import annotations
 
