@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,20 @@ def test_what_is_lost_is_counted_from_the_last_checkpoint_before_the_failure() -
 def test_without_a_checkpoint_all_is_lost() -> None:
     _, lost = told(steps(30), steps(30) + traceback(OOM))
     assert lost is not None
-    assert (lost.since, lost.iterations) == ("start", 29)
+    assert (lost.since, lost.iterations) == ("start", 30)
+
+
+@pytest.mark.parametrize(
+    ("reported", "lost"),
+    [(range(20, 101, 20), 100), (range(1220, 1301, 20), 100), (range(3), 3), ((40,), None)],
+)
+def test_what_is_lost_without_a_checkpoint_is_what_was_made_in_this_run(
+    reported: Iterable[int], lost: int | None
+) -> None:
+    """Reports are of every n-th step; of a run that was resumed the first is not of its first."""
+    text = "".join(steps(1, first=step, at=step) for step in reported)
+    _, found = told(text + f"{clock(2000)} ERROR {OOM}\n")
+    assert found is not None and found.iterations == lost
 
 
 def test_a_job_that_went_well_has_lost_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ iteration.
 from __future__ import annotations
 
 import bisect
+from itertools import pairwise
 
 from logtriage.diagnose.decision import Decision
 from logtriage.localize.announced import last_written
@@ -127,7 +128,7 @@ def _lost(findings: Findings, course: Course, at: Moment, began: float | None, r
     ended = max(times)
     saved = _last_good_checkpoint(findings, began)
     since = saved.line.time if saved is not None and saved.line.time is not None else min(times)
-    kept = _step_of(saved, course) if saved is not None else _first_step(progress)
+    kept = _step_of(saved, course) if saved is not None else _step_before(progress)
     seconds = max(0.0, ended - since)
     stepped = findings.progress.last_time
     idle = max(0.0, ended - stepped) if stepped is not None else None
@@ -162,6 +163,21 @@ def _step_of(saved: Sign, course: Course) -> int | None:
     return moment(course, saved.line, saved.line.time).iteration
 
 
-def _first_step(progress: Progress) -> int | None:
-    """Where the run began: no step before it was made in vain."""
-    return min((trace.points[0].step for trace in progress.traces), default=None)
+FIRST_REPORTS = 50  # of each trace, which tell how many steps lie between two reports
+
+
+def _step_before(progress: Progress) -> int | None:
+    """The step at which the run began: one report before the first one, as reports follow each other.
+
+    Of a single report nobody knows what stands behind it, unless it is of the first step.
+    """
+    firsts = [trace.points[0].step for trace in progress.traces]
+    apart = [
+        later.step - earlier.step
+        for trace in progress.traces
+        for earlier, later in pairwise(trace.points[:FIRST_REPORTS])
+        if later.step > earlier.step
+    ]
+    if not firsts or (not apart and min(firsts) > 1):
+        return None
+    return min(firsts) - min(apart, default=1)
