@@ -25,6 +25,7 @@ _UNDER_A_MACHINE = ("cuda.", "process.native_crash", "process.killed")
 # The same error on ranks that met it within this time is one event; a later one can be a victim's.
 TOGETHER_SECONDS = 30.0
 _RAN_LOW = "The node was low on resource"  # the kubelet, of a pod that it evicts
+_OF_STATES = (SourceRole.HARDWARE, SourceRole.METRICS)
 _PCI = regex(r"^(?:0000)?([0-9A-Fa-f]{4}:)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})")
 
 
@@ -363,12 +364,19 @@ def _ranks_of_pids(told: Iterable[Candidate], topology: Topology, hosts: set[str
 
 
 def _ranks_of_gpus(told: Iterable[Candidate], topology: Topology) -> set[int]:
-    """By the PCI address that a kernel names and NCCL prints of the rank that uses it."""
+    """By the PCI address that a kernel names and NCCL prints of the rank that uses it.
+
+    Else by the number that a report of a machine's state gives a GPU, which is mostly the local rank's.
+    """
     ranks = {(topology.machine(host), bus): rank for (host, bus), rank in topology.rank_of_gpu.items()}
     found = set()
     for each in told:
         if (pci := _PCI.match(each.capture("pci") or "")) and (each.host, pci[2].lower()) in ranks:
             found.add(ranks[each.host, pci[2].lower()])
+        elif pci is None and each.source_role in _OF_STATES and (gpu := each.capture("gpu")):
+            local = int(gpu) if gpu.isdigit() else None
+            rank = topology.global_rank(each.host, local) if each.host and local is not None else None
+            found |= set() if rank is None else {rank}
     return found
 
 

@@ -243,6 +243,7 @@ _STATE_START = regex(
     r"|^[-dlrwxsStT]{10}[.+@]? +\d+ \S+|^\S+ on \S+ type \w+ \(|^NAME +(?:MAJ:MIN|FSTYPE)"
     r"|^Architecture: +x86|^Memory Device"
     r"|^[\da-f:.]{7,12} [A-Z][\w ]+(?:\[\d+\])?: |^Linux \S+ \d+\.\d+|^Successfully ran diagnostic"
+    r"|^GPU: \d{1,3}$"
     r"|^\+-+ *(?:ROCm|npu-smi|HL-SMI|TPU)|^=+ ROCm|^\| (?:npu-smi|HL-SMI)|^Health Monitor Report"
     r"|^core file size|^open files "
     r"|^procs -+memory|^\s*inet6? \S+|^Adapter \d|^Device #\d|^smartctl |^timestamp\s+: |^Sensor"

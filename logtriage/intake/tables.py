@@ -133,6 +133,13 @@ _OF_TRAINING = regex(
 )
 
 
+# Reports of DCGM's diagnostics, amd-smi and rocm-smi, and of a network adapter's counters.
+_STATE_KEY = regex(
+    r'"(?:DCGM (?:GPU )?Diagnostic|test_categories|total_uncorrectable_count|TOTAL_UNCORRECTABLE_COUNT)"\s*:'
+    r'|"ifname"\s*:[^}]{0,400}"(?:out_of_sequence|local_ack_timeout_err)"\s*:'
+)
+
+
 def json_role(text: str) -> SourceRole | None:
     """The role of a JSON document or of JSON records; None if they are a log."""
     first = text.split("\n", 1)[0].strip()
@@ -140,6 +147,8 @@ def json_role(text: str) -> SourceRole | None:
         return SourceRole.KUBERNETES
     if re.search(r'"job_state"\s*:', text):
         return SourceRole.SCHEDULER
+    if _STATE_KEY.search(text[:8000]):
+        return SourceRole.HARDWARE
     if '"log_history"' in text or '"traceEvents"' in text[:4000]:
         return SourceRole.METRICS
     records = 0

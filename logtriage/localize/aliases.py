@@ -40,6 +40,7 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         ends = {each for each in others if len(each) > 2 and host.endswith((f"_{each}", f".{each}"))}
         if len(ends) == 1:
             named[host] = ends.pop()
+    named |= _behind_one_word(of_files, said)
     reported: dict[str, set[str]] = defaultdict(set)
     for exit_ in exits:
         if exit_.host:
@@ -109,6 +110,16 @@ def other_names(scene: Scene, exits: Sequence[Exit], pods: Pods) -> dict[str, st
         if name not in named and address not in named.values():
             named.setdefault(address, name)
     return {host: name for host, name in named.items() if name not in named}
+
+
+def _behind_one_word(of_files: set[str], said: set[str]) -> dict[str, str]:
+    """gpu-cn-03.csv of cn-03, where several files of hosts that others name begin with the same word."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for label in of_files - said:
+        word, _, host = label.partition("-")
+        if word and host in said:
+            found[word][label] = host
+    return {label: host for of_word in found.values() if len(of_word) > 1 for label, host in of_word.items()}
 
 
 def _labels_of_machines(

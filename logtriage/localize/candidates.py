@@ -102,10 +102,12 @@ def gather_candidates(
             host = topology.host_of_rank.get(task)
         if rank is None and not str(sign.rule.failure_type).startswith("collective."):
             rank = pids.get(_process(sign))  # whose own fault it may be; a victim's rank tells nothing
-        if rank is None and str(sign.rule.failure_type).startswith("process."):  # of the process that ended
+        if rank is None and str(sign.rule.failure_type).startswith(("process.", "cuda.")):  # of whose it was
             pid = sign.hit.capture("pid")
             places = [(where, int(pid)) for where in (host, None)] if pid and pid.isdigit() else []
             rank = next((pids[place] for place in places if place in pids), None)
+        if rank is None and sign.source.role is SourceRole.KERNEL:
+            rank = topology.rank_of_gpu.get((host or "", (sign.hit.capture("pci") or "")[-5:].lower()))
         if sign.rule.failure_type == "slow.straggler" and (named := sign.hit.capture("rank")) is not None:
             rank, host = int(named), sign.hit.capture("host") or topology.host_of_rank.get(int(named))
         if host is not None and re.fullmatch(r"(?i)rank[-_]?\d+", host):

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from logtriage.localize.actors import with_actors
-from logtriage.localize.alike import without_usual_states
+from logtriage.localize.alike import seen_afterwards, without_usual_states
 from logtriage.localize.announced import announced_ends
 from logtriage.localize.brought_back import as_brought_back
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
@@ -82,7 +82,8 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     candidates += announced_ends(scene, progress, topology, candidates)
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
-    candidates = broken_in_the_run(without_usual_states(candidates, scene), scene, progress)
+    candidates = seen_afterwards(without_usual_states(candidates, scene), scene)
+    candidates = broken_in_the_run(candidates, scene, progress)
     candidates = as_brought_back(candidates, scene, topology, kinds)
     offsets = clock_offsets(progress, candidates, bank.explains)
     candidates = aligned(candidates, offsets)

@@ -13,6 +13,7 @@ from logtriage.forks import shared_out
 from logtriage.intake.lines import segments
 from logtriage.intake.reading import Choice, Reading, sharing
 from logtriage.intake.records import records
+from logtriage.intake.state_reports import BELOW, is_report, statements
 from logtriage.intake.text import without_escapes
 from logtriage.intake.transcripts import of_the_job
 from logtriage.localize.dialogue import is_dialogue
@@ -207,7 +208,19 @@ def _examined(reading: Reading, matcher: Matcher) -> _Examined:
             for hit, text in hits:
                 rule, captures = hit.rule.id, hit.captures
                 found.seen.append(_Seen(rule, captures, line, *named, record, text, ignored, logged))
+    if is_report(reading.source.role, reading.lines):
+        found.seen.extend(_stated(reading, matcher))
     return found
+
+
+def _stated(reading: Reading, matcher: Matcher) -> Iterable[_Seen]:
+    """What a report of a machine's state says on lines that only mean something below their headings."""
+    for line, text in statements(reading.lines):
+        if matcher.touches(without_digits(text)):
+            for hit in matcher.match(text, reading.source.role):
+                if BELOW in hit.rule.pattern:  # others are about lines as they stand
+                    record = Record("line", (line,))
+                    yield _Seen(hit.rule.id, hit.captures, line, None, 0, 1, record, text, False, False)
 
 
 # As the releases of Python say it of finalizers, of what is done at the end, and of callbacks.
