@@ -94,3 +94,6 @@ def test_on_the_command_line(
         before = len(server.requests)
         assert main(["ask", str(logs), "what learning rate did it use?", "--offline"]) == 2
         assert len(server.requests) == before
+        capsys.readouterr()
+        assert main(["ask", str(logs), "what colour had the optimizer?"]) == 2
+        assert "the model gave no answer in time that lines of the logs bear out" in capsys.readouterr().err

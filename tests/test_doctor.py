@@ -215,3 +215,17 @@ def test_a_home_that_is_no_folder_holds_no_settings(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("LOGTRIAGE_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null/.config")  # as accounts of services have it
     assert load_settings().llm_model == ""
+
+
+def test_a_model_at_what_is_no_address_is_named_so_and_stops_no_triage(
+    examined: Examined, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, found = examined('llm_model = "m"\nllm_base_url = "http://[::1"\n')
+    assert found["model"]["state"] == "broken" and "llm_base_url" in found["model"]["mend"]
+    (tmp_path / "rank0.log").write_text("all is odd here\n")
+    monkeypatch.setenv("LOGTRIAGE_LLM_MODEL", "m")
+    for url in ("http://[::1", "http://host:99999/v1", "http://", "http://a b/v1", "http://a\x1b/v1"):
+        monkeypatch.setenv("LOGTRIAGE_LLM_BASE_URL", url)
+        assert main(["triage", "--llm", "always", "--no-history", str(tmp_path / "rank0.log")]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "No model was asked: the endpoint is no http(s) address" in said, url

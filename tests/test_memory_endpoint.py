@@ -190,3 +190,9 @@ def test_a_real_model_embeds_and_is_indexed(
     index = Index(Path(os.environ["LOGTRIAGE_DATA_DIR"]), "", embedding)
     (found,) = index.nearest(DIAGNOSES, {"1": "disk is full"}, ["disk is full"], 1)
     assert found.likeness > 0.99
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://\x1b[2J"])
+def test_what_is_no_address_is_named_so(url: str) -> None:
+    with pytest.raises(EmbeddingFault, match="no address of a server"):
+        chosen_embedding("endpoint", url=url, model="m")

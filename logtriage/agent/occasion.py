@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from logtriage.report.document import ModelUse
 from logtriage.settings import Settings
@@ -33,9 +34,24 @@ def unavailable(settings: Settings) -> str:
         return "no model is configured (LOGTRIAGE_LLM_MODEL)"
     if not settings.llm_base_url and not settings.llm_api_key.get_secret_value():
         return "no endpoint and no key are configured (LOGTRIAGE_LLM_BASE_URL, LOGTRIAGE_LLM_API_KEY)"
-    if settings.llm_base_url and not settings.llm_base_url.startswith(("http://", "https://")):
+    if settings.llm_base_url and not is_address(settings.llm_base_url):
         return "the endpoint is no http(s) address (LOGTRIAGE_LLM_BASE_URL)"
     return ""
+
+
+def is_address(url: str) -> bool:
+    """Whether a server can be asked there, as far as the form of the address tells."""
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0  # raises ValueError where it is no port at all
+            and url.isprintable()
+            and " " not in url
+        )
+    except ValueError:
+        return False
 
 
 def not_asked(why: str, *, wanted: bool) -> ModelUse:

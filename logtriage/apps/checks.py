@@ -270,9 +270,9 @@ def _no_answer(url: str, key: str = "", wanted: str = "") -> str:
     import json
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
     kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
     try:
+        parts = urlsplit(url)
         connection = kinds[parts.scheme](parts.hostname or "", parts.port, timeout=SECONDS)
         try:
             headers = {"Authorization": f"Bearer {key}"} if key else {}

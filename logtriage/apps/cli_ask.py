@@ -67,10 +67,13 @@ def _by_model(paths: Sequence[str], question: str, settings: Settings) -> Reply 
     from logtriage.agent.job_question import ask_about_job
 
     try:
-        return ask_about_job(pipeline.desk_for(list(paths), settings=settings), question, settings)
+        reply = ask_about_job(pipeline.desk_for(list(paths), settings=settings), question, settings)
     except ImportError as fault:
         complain(f"warning: no model was asked: {fault.name} is not installed (pip install 'logtriage[llm]')")
         return None
+    if reply is None:
+        complain("warning: the model gave no answer in time that lines of the logs bear out")
+    return reply
 
 
 def _verdict(path: str, settings: Settings, offline: bool, quiet: bool) -> tuple[Verdict, Sequence[str]]:

@@ -150,7 +150,10 @@ def _endpoint(url: str, model: str, key: str) -> Embedding:
 
     # As for votes: redirections are not followed, since texts go where they were configured to go.
     http = httpx2.Client(follow_redirects=False, timeout=ENDPOINT_SECONDS)
-    client = openai.OpenAI(base_url=url, api_key=key or "none", max_retries=2, http_client=http)
+    try:
+        client = openai.OpenAI(base_url=url, api_key=key or "none", max_retries=2, http_client=http)
+    except (httpx2.InvalidURL, ValueError) as fault:
+        raise EmbeddingFault(f"embedding_url {url} is no address of a server: {fault}") from None
 
     def embed(texts: Sequence[str]) -> list[Vector]:
         hidden = [Redaction().redact(text)[:LONGEST_SENT] for text in texts]
