@@ -87,3 +87,34 @@ def test_who_finds_nobody_that_had_given_up_long_before_is_only_late(
     body = judged(tmp_path, files).verdict
     assert body.failure_type == told
     assert body.culprits.ranks == (4,)
+
+
+ABSENT = "/job:jax_worker/replica:0/task:{}\n"
+
+
+@pytest.mark.parametrize("label", ["", "[1,{}]<stderr>:"])
+@pytest.mark.parametrize("absent", [(1, 4, 6), (5, 7, 6, 4)])
+def test_a_list_below_a_barrier_names_all_that_did_not_come_to_it(
+    tmp_path: Path, label: str, absent: tuple[int, ...]
+) -> None:
+    files = {}
+    for rank in sorted({*range(8)} - {*absent}):
+        said = (
+            "jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: saved::7. This usually "
+            "happens because a task triggered the barrier too early or too slowly.\n"
+            f"# of tasks that reached the barrier: {8 - len(absent)}/8.\nThe first task at the barrier: "
+            "/job:jax_worker/replica:0/task:0. Some timed out task names:\n"
+            + "".join(ABSENT.format(each) for each in absent)
+        )
+        words = "".join(label.format(rank) + line for line in said.splitlines(keepends=True))
+        files[f"worker_{rank}.log"] = steps(30) + words
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "collective.timeout"
+    assert body.culprits.ranks == tuple(sorted(absent))
+
+
+def test_who_is_missed_by_most_of_a_job_is_not_most_of_the_job(tmp_path: Path) -> None:
+    said = "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: saved::7. Timed out task names:\n"
+    said += "".join(ABSENT.format(each) for each in range(2, 8))
+    files = {f"worker_{rank}.log": steps(30) + said for rank in range(2)}
+    assert judged(tmp_path, files).verdict.culprits.ranks == ()

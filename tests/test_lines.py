@@ -41,6 +41,8 @@ def read(text: str | bytes, *, year: int | None = 2026, **facts: object) -> list
         ("[E ProcessGroupNCCL.cpp:9] [PG ID 0 PG GUID 0(default_pg) Rank 7] x", 7, None),
         ("[rank9]:[E114 15:00:25.103358676 ProcessGroupNCCL.cpp:9] [PG ID 2 PG GUID 3 Rank 1] x", 9, None),
         ("[prterun-n1-7@1,3]<stdout>: hello", 3, "hello"),
+        ("Thu Mar  5 08:11:09 2026[1,3]<stderr>:hello", 3, "hello"),
+        ("Thu Mar  5 08:11:09 2026[3]<stdout>:[2026-03-05 08:11:09] INFO hello", 3, "hello"),
         ("[1,3][n1:77]<stderr>: hello", 3, "hello"),
         ("2026-11-29 16:00:00,1 - Rank 3 - ready", 3, "ready"),
         ("2026-11-29 16:00:00,1 [rank5] INFO ready", 5, "ready"),

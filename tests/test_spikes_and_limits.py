@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, judged, steps
+from scenes import bank_read_once, clock, judged, steps, traceback
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -290,3 +290,39 @@ def test_who_lost_the_store_raised_no_error_of_its_own(tmp_path: Path, got: str)
     said = f"[rank3]: torch.distributed.DistNetworkError: {got}. Connection was likely closed.\n"
     verdict = judged(tmp_path, {"rank3.log": steps(9) + said}).verdict
     assert verdict.failure_type == "collective.remote_error"
+
+
+@pytest.mark.parametrize("label", ["", "[rank2]: "])
+@pytest.mark.parametrize(
+    ("norms", "told"),
+    [
+        (("3.10423517", "7.77120348", "3.10423517"), "collective.desync"),
+        (("nan", "nan", "nan"), "numerics.nan"),
+    ],
+)
+def test_ranks_that_differ_because_they_have_no_numbers_are_not_apart(
+    tmp_path: Path, label: str, norms: tuple[str, ...], told: str
+) -> None:
+    said = (
+        traceback("FloatingPointError: Fatal error: gradients are inconsistent between workers. Try another.")
+        + f"\n{'-' * 80}\ngrad_norm across the workers:\n"
+        + "".join(f"rank {rank:3d} = {norm}\n" for rank, norm in enumerate(norms))
+        + f"\n{'-' * 80}\n"
+    )
+    words = "".join(label + line for line in said.splitlines(keepends=True))
+    assert judged(tmp_path, {"train.out": losses(60) + words}).verdict.failure_type == told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "RuntimeError: Critical error in pipeline:\nError when executing CPU operator decoders__Image "
+        "encountered:\nError in thread 6: [/opt/dali/dali/operators/decoder/host/host_decoder.cc:41] "
+        "[/opt/dali/dali/image/image_factory.cc:98] GIF images are not supported.\nStacktrace (8 entries):",
+        "tensorflow.errors_impl.InvalidArgumentError: Invalid JPEG data or crop window, data "
+        "size 7219\n\t [[{{node DecodeJpeg}}]]",
+    ],
+)
+def test_a_decoder_says_below_the_exception_what_it_met(tmp_path: Path, words: str) -> None:
+    body = judged(tmp_path, {"train.out": losses(60) + traceback(words)}).verdict
+    assert body.failure_type == "data.corrupt"

@@ -260,3 +260,38 @@ def test_a_summary_behind_a_pods_label_says_whose_memory_ran_out(tmp_path: Path)
 def test_a_summary_behind_a_pods_label_says_who_crashed(tmp_path: Path) -> None:
     end = SUMMARY.format(code=-11, trace="Signal 11 (SIGSEGV) received by PID 41")
     assert place(tmp_path, {"pods.log": of_pods(end)}) == ((7,), ("asr-1",))
+
+
+@pytest.mark.parametrize("ended", ["", "Process 2 exit with status code 139.\n"])
+def test_horovodrun_puts_the_time_before_the_rank(tmp_path: Path, ended: str) -> None:
+    head = "Wed Mar 04 09:{:02d}:{:02d} 2026[{}]<std{}>:"
+    text = "".join(
+        f"{head.format(at // 4, at % 4 * 15, rank, 'out')}step {at} loss 2.{at}\n"
+        for at in range(60)
+        for rank in range(4)
+    )
+    text += f"{head.format(15, 2, 2, 'err')}Segmentation fault (core dumped)\n{ended}"
+    text += f"{head.format(15, 9, 1, 'err')}Terminated\nProcess 1 exit with status code 143.\n"
+    assert place(tmp_path, {"run.log": text}) == ((2,), ())
+
+
+@pytest.mark.parametrize(
+    ("names", "peer", "told"),
+    [
+        (("ws4", "ws5"), "ws7.lab.example", "ws7"),
+        (("ws4.lab.example", "ws5.lab.example"), "ws7", "ws7"),
+        (("ws4", "ws5"), "ws5.lab.example", ""),  # one of those who complain
+        (("ws4", "ws5"), "store.lab.example", ""),  # none of this row
+    ],
+)
+def test_hosts_go_by_their_short_and_by_their_full_names(
+    tmp_path: Path, names: tuple[str, ...], peer: str, told: str
+) -> None:
+    files = {
+        f"{name}.log": steps(30)
+        + f"{name}:71{at}:72{at} [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote "
+        + f"peer {peer}<4{at}010>\nncclRemoteError: A call failed possibly due to a network error or a "
+        "remote process exiting prematurely.\n"
+        for at, name in enumerate(names)
+    }
+    assert place(tmp_path, files)[1] == ((told,) if told else ())

@@ -51,8 +51,13 @@ def lost_peer(members: Sequence[Candidate]) -> str | None:
     if peer in complaining:
         return None
     if not _ADDRESS.match(peer):  # by name, where it is of the same row as the names of the others
-        row = {_NUMBERS.sub("#", host) for host in complaining}
-        return peer if len(complaining) > 1 and row == {_NUMBERS.sub("#", peer)} else None
+        # Some go by a short name and tell of others by their full one, or the other way round.
+        names = {host if _ADDRESS.match(host) else host.split(".")[0] for host in complaining}
+        name = peer.split(".")[0]
+        row = {_NUMBERS.sub("#", each) for each in names}
+        if name in names or len(names) < 2 or row != {_NUMBERS.sub("#", name)}:
+            return None
+        return name if names <= complaining else peer
     return peer if all(_ADDRESS.match(host) for host in complaining) else None
 
 

@@ -132,14 +132,16 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         odd = (Evidence(told, f"names rank {_list(suspects.ranks)}"), *odd)[:3]
     # Of a rank that reported no step, what it was about to do says more than a third complaint.
     complaints = 3 - len(odd) - (bool(last) and len(odd) < 2 and not _steps_of(suspects.ranks, findings))
+    # That some never came is all that a meeting tells; who is missed by name makes it no less sure.
+    is_listed = root.failure_type == "network.rendezvous" and suspects.told is not None
     return Decision(
         failure_type=root.failure_type,
         title=decision.title,
-        confidence=min(decision.confidence, 0.75),
+        confidence=decision.confidence if is_listed else min(decision.confidence, 0.75),
         culprits=culprits,
         evidence=odd + decision.evidence[:complaints] + last + decision.evidence[complaints:],
         decided_by="localisation",
-        why=f"rank {_list(suspects.ranks)} {suspects.reason}",
+        why=f"rank{'s' * (len(suspects.ranks) > 1)} {_list(suspects.ranks)} {suspects.reason}",
         outcome="failed",
         root=decision.root,
         symptoms=decision.symptoms,

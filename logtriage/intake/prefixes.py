@@ -146,6 +146,10 @@ def _time(text: str, position: int, fallback: int, columns: Columns, year: int |
                 _adopt(head, read_head(text[end:], columns, year))
                 return len(text)
         return end
+    if text[end : end + 1] == "[" and "]<std" in text[end : end + 110]:
+        # `mpirun --timestamp-output` and horovodrun put the time ahead of the rank: `… 2026[3]<stderr>:`.
+        _adopt(head, read_head(text[end:], columns, year))
+        return len(text)
     if match := _XLA_DIST.match(text, end):
         head.host = match[1]
         return match.end()

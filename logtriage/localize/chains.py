@@ -71,6 +71,7 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
             kept.append(sign)
     for chain in chains.values():
         chain.sort(key=lambda sign: _chain_order(sign))
+        chain.sort(key=lambda sign, said=chain[0]: not _explains(sign, said))  # type: ignore[misc]
         kept.append(chain[0])
         kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
     kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
@@ -79,6 +80,11 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
         if sign.raised is None and sign.rule.role is Role.CAUSE and sign.rule.strength is Strength.DEFINITE:
             plain_causes[sign.line.file].append(sign)
     return [_demoted(sign) if _explained_below(sign, plain_causes[sign.line.file]) else sign for sign in kept]
+
+
+def _explains(sign: Sign, said: Sign) -> bool:
+    """Whether a rule says of itself that it explains what the same exception's message says first."""
+    return sign.link == said.link and said.rule.failure_type in sign.rule.explains
 
 
 FRAME_LINES = 4  # a frame is two lines; another process may write between them

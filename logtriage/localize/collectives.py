@@ -120,12 +120,12 @@ _ACCUSED = regex(
     r"|ranks? (?:have )?(?:arrived|joined|reported), missing)"
     r":? ?[\[{(]?(?P<h>\d{1,7}(?:, ?\d{1,7})*)\b|"
     r"\b[Mm]issing ranks?:? ?[\[{(]?(?P<e>\d{1,7}(?:, ?\d{1,7})*)\b|"
-    # below `The following tasks are unhealthy (stopped sending heartbeats):`
-    r"^\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$|"
+    # below `The following tasks are unhealthy (stopped sending heartbeats):` or `Timed out task names:`
+    r"(?:^|\]: |<std\w{3}>: ?)\s{0,8}/job:\w{1,40}/replica:\d{1,7}/task:(?P<i>\d{1,7})\s{0,8}$|"
     # `Additional GRPC error information from remote target /job:worker/replica:0/task:2:`
     r"\bfrom remote target /job:\w{1,40}/replica:\d{1,7}/task:(?P<j>\d{1,7})\b|"
     # below Horovod's `Missing ranks:`, each with the tensors for which it is awaited
-    r"^(?:\[\d{1,5},\d{1,5}\]<std\w{3}>: ?)?(?P<k>\d{1,7}): "
+    r"(?:^|<std\w{3}>: ?)(?P<k>\d{1,7}): "
     r"\[[\w./]{0,300}(?:llreduce|llgather|roadcast|lltoall)"
 )
 
@@ -137,18 +137,33 @@ def accused(scene: Scene) -> tuple[frozenset[int], Line | None]:
     """Ranks that others' messages name as absent, and the first line that does; none where they disagree."""
     votes: Counter[frozenset[int]] = Counter()
     first: dict[frozenset[int], Line] = {}
+
+    def vote(named: Iterable[int], line: Line) -> None:
+        ranks = frozenset(named)
+        votes[ranks] += 1
+        first.setdefault(ranks, line)
+
     for reading in scene.readings:
         if reading.source.role not in JOB_ROLES:
             continue
+        lists: dict[int | None, tuple[set[int], Line]] = {}  # by writer, one that names a rank in each line
         for line in reading.lines:
             text = line.text[:2048]
-            if not any(word in text for word in _ACCUSING):
-                continue
-            for found in _ACCUSED.finditer(text):
+            spoken = _ACCUSED.finditer(text) if any(word in text for word in _ACCUSING) else ()
+            listed: set[int] = set()
+            for found in spoken:
                 ranks = next(group for group in found.groups() if group)
-                named = frozenset(int(rank) for rank in ranks.split(",") if rank.strip())
-                votes[named] += 1
-                first.setdefault(named, line)
+                named = {int(rank) for rank in ranks.split(",") if rank.strip()}
+                if found["i"] or found["k"]:
+                    listed |= named
+                else:
+                    vote(named, line)
+            if listed:
+                lists.setdefault(line.rank, (set(), line))[0].update(listed)
+            elif lists and line.rank in lists:
+                vote(*lists.pop(line.rank))
+        for ended in lists.values():
+            vote(*ended)
     if not votes:
         return frozenset(), None
     (most, count), *_ = votes.most_common(1)
@@ -163,9 +178,6 @@ def silent_ranks(
     None where all ranks complain alike, where most are silent (their logs are then simply not here), or
     where the job's ranks are not known.
     """
-    named, told = accused(scene)
-    if named and len(named) * 3 <= max(topology.size, 3):
-        return Suspects(tuple(sorted(named)), "is the one that its peers name", told=told)
     complaining = {
         each.rank
         for each in candidates
@@ -173,6 +185,13 @@ def silent_ranks(
         and not each.recovered
         and each.failure_type.startswith(("collective.", "network.rendezvous"))
     }
+    named, told = accused(scene)
+    # Who is named and complains himself may only wait for others; of the silent ones half a job can be absent.
+    share = 3 if named & complaining else 2
+    whole = max(topology.size, max(named | complaining, default=-1) + 1, 3)
+    if named and len(named) * share <= whole:
+        reason = "is the one that its peers name" if len(named) == 1 else "are those that their peers name"
+        return Suspects(tuple(sorted(named)), reason, told=told)
     known = set(topology.ranks) | complaining
     size = max(topology.size, max(known, default=-1) + 1)
     if len(complaining) * 2 > size:
