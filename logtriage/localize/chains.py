@@ -71,9 +71,9 @@ def one_a_record(signs: Sequence[Sign]) -> list[Sign]:
             kept.append(sign)
     for chain in chains.values():
         chain.sort(key=lambda sign: _chain_order(sign))
-        chain.sort(key=lambda sign, said=chain[0]: not _explains(sign, said))  # type: ignore[misc]
-        kept.append(chain[0])
-        kept += [_demoted(sign) for sign in chain[1:] if sign.line.number != chain[0].line.number]
+        said = next((sign for sign in chain[1:] if _explains(sign, chain[0])), chain[0])
+        kept.append(said)
+        kept += [_demoted(sign) for sign in chain if sign.line.number != said.line.number]
     kept.sort(key=lambda sign: (sign.line.file, sign.line.number))
     plain_causes: dict[str, list[Sign]] = defaultdict(list)
     for sign in kept:
