@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
+
+from logtriage.written import write
 
 MOST_ALIKE = 3
 
@@ -35,8 +36,6 @@ def keep(path: Path, content: bytes) -> None:
         alike = path.parent.glob(f"{path.name.split('-', 1)[0]}-*{path.suffix}")
         for old in sorted(alike, key=lambda each: each.stat().st_mtime)[:-MOST_ALIKE]:
             old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        Path(file.name).replace(path)
+        write(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content, 0o600)
     except OSError:
         return

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "logtriage"
 
 # From the ground up. Rooms of one row stand side by side and do not import each other.
 ROWS = (
+    ("written",),
     ("model", "cache", "regex", "forks", "timing"),
     ("taxonomy", "redaction", "settings"),
     ("intake", "rulebank", "report"),

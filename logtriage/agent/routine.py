@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from logtriage.model import Level, Line
 from logtriage.report.document import RoutineLines
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.rule import Mark, Role
+from logtriage.written import write
 
 LEAST_COUNT = 20  # a template that stands less often is rare, and what is rare may be telling
 MOST_FILTERS = 2_000  # of one family
@@ -173,9 +173,7 @@ def keep(family: Family, data_dir: Path) -> None:
         "jobs": family.jobs,
         "filters": sorted(family.filters),
     }
-    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8", suffix=".new") as file:
-        json.dump(document, file, ensure_ascii=True, indent=1)
-    Path(file.name).replace(folder / f"{family.id}.json")
+    write(folder / f"{family.id}.json", json.dumps(document, ensure_ascii=True, indent=1), 0o600)
 
 
 def families(data_dir: Path) -> list[Family]:

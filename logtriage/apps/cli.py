@@ -159,10 +159,9 @@ def _write(target: str, text: str) -> None:
         _speak_utf8("strict")
         answer(text)
     else:
-        try:
-            Path(target).write_text(text, encoding="utf-8")
-        except OSError as fault:  # a full disk shows only when the text is written, and then without a name
-            raise OSError(fault.errno, fault.strerror, target) from fault
+        from logtriage.written import write
+
+        write(target, text)
 
 
 def templates(

@@ -54,7 +54,9 @@ def evaluate(
         if json == "-":
             answer(text)
         else:
-            Path(json).write_text(text, encoding="utf-8")
+            from logtriage.written import write
+
+            write(json, text)
     else:
         answer(_told(found))
 

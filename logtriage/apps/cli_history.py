@@ -138,10 +138,12 @@ def _export(rows: Sequence[dict[str, Any]], file: Path) -> None:
     suffix = file.suffix.lower()
     if suffix not in _SUFFIXES:
         raise typer.BadParameter(f"--export: {file} must end with {', '.join(_SUFFIXES)}")
+    from logtriage.written import write
+
     if suffix == ".jsonl":
         from json import dumps
 
-        file.write_text("".join(f"{dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+        write(file, "".join(f"{dumps(row, ensure_ascii=False)}\n" for row in rows))
     else:
         try:
             import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -149,13 +151,12 @@ def _export(rows: Sequence[dict[str, Any]], file: Path) -> None:
             raise typer.BadParameter("--export needs pandas: pip install 'logtriage[export]'") from None
         if suffix == ".parquet":
             try:
-                pandas.DataFrame(rows).to_parquet(file, index=False)
+                write(file, pandas.DataFrame(rows).to_parquet(index=False))
             except ImportError:
                 raise typer.BadParameter("--export needs pyarrow: pip install 'logtriage[export]'") from None
         else:
-            pandas.DataFrame([{key: _cell(value) for key, value in row.items()} for row in rows]).to_csv(
-                file, index=False
-            )
+            cells = [{key: _cell(value) for key, value in row.items()} for row in rows]
+            write(file, pandas.DataFrame(cells).to_csv(index=False))
     complain(f"{len(rows):,} rows in {file}")
 
 

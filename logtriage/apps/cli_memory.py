@@ -83,7 +83,9 @@ def export(
     if file == "-":
         answer(text)
     else:
-        Path(file).write_text(text, encoding="utf-8")
+        from logtriage.written import write
+
+        write(file, text)
 
 
 @app.command("import")

@@ -5,10 +5,8 @@ node_exporter's textfile collector takes them; the format is Prometheus' text ex
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,7 +35,9 @@ def metrics(
     if output == "-":
         answer(text)
     else:
-        _replace(Path(output), text)
+        from logtriage.written import write
+
+        write(output, text, 0o644)  # the collector is another user, and reads whenever it likes
 
 
 def _families(settings: Settings) -> Iterator[tuple[str, str, Series]]:
@@ -96,21 +96,3 @@ def _written(name: str, what: str, series: Series) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _replace(file: Path, text: str) -> None:
-    """In one step: the collector reads whenever it likes. The part has no ending that it would read."""
-    import tempfile
-
-    try:
-        descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
-    except OSError as fault:  # of a name that nobody gave
-        raise OSError(fault.errno, fault.strerror, str(file)) from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
-            writing.write(text)
-        Path(part).chmod(0o644)  # the collector is another user
-        Path(part).replace(file)
-    except OSError:
-        Path(part).unlink(missing_ok=True)
-        raise

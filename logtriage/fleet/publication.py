@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from logtriage.report import html, words
 from logtriage.report.document import Timing, iso_time
 from logtriage.report.redacted import redacted
 from logtriage.report.visible import prose, visible
+from logtriage.written import write
 
 MOST_ROWS = 50  # of a table
 MOST_JOBS = 200
@@ -84,9 +84,7 @@ def without_secrets(digest: Digest) -> Digest:
 
 
 def _write(target: Path, text: str) -> None:
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8", errors="replace")
-    part.replace(target)
+    write(target, text.encode(errors="replace"))
 
 
 # --- the forms -----------------------------------------------------------------------------------------
