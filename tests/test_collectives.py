@@ -285,3 +285,17 @@ def test_who_names_a_rank_with_every_line_does_not_complain_of_it() -> None:
     told = naming(found.scene, found.topology, 3)
     assert told is not None and "muster" in told.text
     assert naming(found.scene, found.topology, 2) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "First PG on this rank that detected no heartbeat of its watchdog.",
+        "Received a dump signal due to a collective timeout from rank 7 and we will try our best to dump.",
+    ],
+)
+def test_who_is_the_first_to_dump_is_not_who_was_missed(words: str) -> None:
+    head = "[rank2]:[E131 08:30:09.100 ProcessGroupNCCL.cpp:2106] [PG ID 0 PG GUID 0(default_pg) Rank 2] "
+    ranks = [of_rank(rank, steps(40) + timed_out(rank)) for rank in range(4)]
+    ranks[2] = of_rank(2, steps(40) + timed_out(2) + head + words + "\n")
+    assert decide(findings(*ranks)).culprits.ranks == ()

@@ -371,3 +371,11 @@ def test_launchers_put_the_machine_or_the_level_ahead(
     line = read(text + "\n")[0]
     assert (line.host, line.level, line.message.strip()) == (host, level, message)
     assert line.time is not None
+
+
+def test_what_has_no_label_among_labelled_lines_of_actors_is_the_drivers() -> None:
+    first = "(Trainer pid=41) [rank3]:[E131 08:30:02.100000000 ProcessGroupNCCL.cpp:616] [Rank 3] timed out\n"
+    lines = read(f"{first}ray.exceptions.ActorDiedError: The actor died.\n\tclass_name: Trainer\n")
+    assert [line.rank for line in lines] == [3, None, None]
+    plain_lines = read(first.removeprefix("(Trainer pid=41) ") + "Exception raised from check at c.cpp:9\n")
+    assert [line.rank for line in plain_lines] == [3, 3]

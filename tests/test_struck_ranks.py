@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, judged, place
+from scenes import bank_read_once, judged, place, steps, traceback
 
 ILLEGAL = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
 
@@ -67,3 +67,29 @@ def test_the_node_whose_monitor_saw_a_programs_xid_is_where_it_ran(tmp_path: Pat
     files = {"describe_node.txt": node, "sft-worker-1.log": log}
     assert place(tmp_path, files) == ((2,), ("gpu-node-12",))
     assert judged(tmp_path / "again", files).verdict.failure_type == "cuda.illegal_memory_access"
+
+
+def test_what_all_machines_with_a_file_of_their_own_met_alike_struck_none_of_them(tmp_path: Path) -> None:
+    refused = traceback(
+        "OSError: Forbidden: https://storage.googleapis.com/download/storage/v1/b/lab/o/corpus\n"
+        "job@lab.iam.gserviceaccount.com does not have storage.objects.get access to the Google Cloud "
+        "Storage object. Permission 'storage.objects.get' denied on resource (or it may not exist)."
+    )
+    files = {f"host-{number}.log": steps(3) + refused for number in range(6)}
+    body = judged(tmp_path, files).verdict
+    assert body.failure_type == "auth.denied"
+    assert (body.culprits.ranks, body.culprits.hosts) == ((), ())
+
+
+@pytest.mark.parametrize("kind", ["Completions:      3", "Kind:             PyTorchJob"])
+def test_a_job_that_kubectl_describes_is_no_pod_and_no_machine(tmp_path: Path, kind: str) -> None:
+    described = (
+        f"Name:             sft-vision\nNamespace:        lab\n{kind}\nEvents:\n"
+        "  Type     Reason            Age   From            Message\n"
+        "  Normal   SuccessfulDelete  2m    job-controller  Deleted pod: sft-vision-2-4hj8x\n"
+        "  Warning  DeadlineExceeded  2m    job-controller  Job was active longer than specified deadline\n"
+    )
+    files = {f"sft-vision-{number}.log": steps(40) for number in range(3)}
+    body = judged(tmp_path, {"describe.txt": described, **files}).verdict
+    assert body.failure_type == "scheduler.time_limit"
+    assert body.culprits.hosts == ()

@@ -123,7 +123,7 @@ def blame(
         ranks = ranks or _whole_host(len(raised), hosts, topology)
     met = beside(ranks, hosts, root, candidates, exits, topology)
     ranks, shown = ranks | met, shown | met
-    size = topology.size
+    size = max(topology.size, len(topology.host_of_rank))
     named = accused(members)
     if named is not None and not machine:
         hosts = set(topology.hosts_of([named])) if len(topology.hosts) > 1 else set()

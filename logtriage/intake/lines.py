@@ -196,10 +196,10 @@ class LineReader:
             if "process group" in head.styles and self._source.rank is not None:
                 rank = self._source.rank
             self._record_rank = rank
-            self._in_record = "Traceback (most recent call last)" in message or head.level in (
-                Level.ERROR,
-                Level.CRITICAL,
-            )
+            begins = "Traceback (most recent call last)" in message
+            begins = begins or head.level in (Level.ERROR, Level.CRITICAL)
+            # Ray labels every line of an actor: what has no label is the driver's.
+            self._in_record = begins and "ray" not in head.styles
             return rank
         if self._source.rank is not None:
             return self._source.rank

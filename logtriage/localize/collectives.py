@@ -186,7 +186,7 @@ def silent_ranks(
         and each.failure_type.startswith(("collective.", "network.rendezvous"))
     }
     named, told = accused(scene)
-    # Who is named and complains himself may only wait for others; of the silent ones half a job can be absent.
+    # Who is named and complains himself may only wait for others; those who are silent can be half a job.
     share = 3 if named & complaining else 2
     whole = max(topology.size, max(named | complaining, default=-1) + 1, 3)
     if named and len(named) * share <= whole:
@@ -289,6 +289,8 @@ def naming(scene: Scene, topology: Topology, rank: int) -> Line | None:
 _WRITERS = 8  # of one file
 _ODD_TAIL = 60  # lines of each rank's end that are compared
 _TRIVIAL = regex(r"^[\W\d_]*$")
+# How a rank that waited in vain writes its dump: one or the other is the first at it, or is asked by others.
+_DUMPS = regex(r"ProcessGroupNCCL\.cpp:\d+\].{0,160}?(?:First PG on this rank|\b[Dd]ump|acquire GIL)")
 
 
 def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Line]:
@@ -322,6 +324,7 @@ def odd_words(scene: Scene, topology: Topology, ranks: Sequence[int]) -> list[Li
             line
             for line in lines[-_ODD_TAIL:]
             if not _TRIVIAL.match(line.message)
+            and not ("ProcessGroupNCCL" in line.text and _DUMPS.search(line.text[:1000]))
             and without_digits(line.message) not in usual
             and without_digits(line.message) not in habits
         ]

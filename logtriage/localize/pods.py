@@ -18,6 +18,8 @@ _NAME = regex(r"^Name:\s+(?P<pod>[\w.-]+)\s*$")
 _NODE = regex(r"^Node:\s+(?P<node>[\w.-]+?)(?:/[\d.:a-f]+)?\s*$")
 _POD = regex(r"\bpod/(?P<pod>[\w.-]+)|^(?P<row>[a-z0-9][\w.-]+)\s+\d+/\d+\s+\w")
 _OF_NODE = regex(r"\bnode/(?P<node>[\w.-]+)")
+# Of `kubectl describe job`, or of another object that makes pods and is none.
+_CONTROLLER = regex(r"^(?:Parallelism|Completions|Pods Statuses|Replicas|Kind):\s+(?!Pod\s*$)\S")
 _ROLES = regex(r"^Roles:\s+\S")  # of `kubectl describe node`
 _ADDRESS = regex(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _NODE_COLUMN = regex(r"\bNODE(?= |$)")
@@ -54,6 +56,7 @@ class Pods:
     node_of_row: dict[str, str]
     nodes_described: dict[str, Sections]
     pods_described: dict[str, Sections]
+    makers_described: dict[str, Sections]  # of pods: jobs, sets
     files: frozenset[str]
     events_of_file: Mapping[str, EventObjects] = field(default_factory=dict)
     overcome: frozenset[tuple[str, int]] = frozenset()  # file and number of events that ended nothing
@@ -65,13 +68,13 @@ class Pods:
         found = _POD.search(line.text[:2000])
         if found is not None:
             return found["pod"] or found["row"]
-        return self._of_event(line, "Pod") or _section(self.pods_described, line)
+        return self._of_event(line, "Pod") or _section(self.pods_described, line) or None
 
     @property
     def names(self) -> set[str]:
         """The pods that are named as such."""
         described = (name for sections in self.pods_described.values() for _, name in sections)
-        return {*self.node_of_pod, *self.node_of_row, *described}
+        return {*self.node_of_pod, *self.node_of_row, *filter(None, described)}
 
     def node(self, line: Line) -> str | None:
         """The node that a line of kubectl's output speaks of itself."""
@@ -90,6 +93,11 @@ class Pods:
             return node
         pod = self.pod(line)
         return self.node_of_pod.get(pod, pod) if pod else None
+
+    def maker(self, line: Line) -> str | None:
+        """The job, or other maker of pods, in whose description a line stands."""
+        is_below = line.file in self.makers_described and not _section(self.pods_described, line)
+        return _section(self.makers_described, line) if is_below else None
 
     def _of_event(self, line: Line, kind: str) -> str | None:
         events = self.events_of_file.get(line.file)
@@ -114,6 +122,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
     rows: dict[str, str] = {}
     described: dict[str, Sections] = defaultdict(list)
     nodes_described: dict[str, Sections] = defaultdict(list)
+    makers: dict[str, Sections] = defaultdict(list)
     for reading in readings:
         if reading.source.role is not SourceRole.WORKER:  # a controller's log
             for line in reading.lines:
@@ -150,6 +159,10 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
             elif found := _NAME.match(text):
                 current = found["pod"]
                 described[reading.source.file].append((line.number, current))
+            elif current is not None and _CONTROLLER.match(text):
+                at, _ = described[reading.source.file][-1]
+                described[reading.source.file][-1] = (at, "")
+                makers[reading.source.file].append((at, current))
             elif current is not None and _ROLES.match(text):
                 nodes_described[reading.source.file].append((line.number, current))
             elif current is not None and ((found := _NODE.match(text)) or (found := _NODE_NAME.match(text))):
@@ -165,7 +178,7 @@ def gather_pods(readings: Sequence[Reading]) -> Pods:
         for each in readings
         if each.source.file in files and (objects := event_objects(each.lines)).numbers
     }
-    pods = Pods(nodes, rows, dict(nodes_described), dict(described), frozenset(files), events)
+    pods = Pods(nodes, rows, dict(nodes_described), dict(described), dict(makers), frozenset(files), events)
     return replace(pods, overcome=_overcome(readings, pods))
 
 
@@ -196,6 +209,7 @@ _JOB_RESTARTED = regex(
 class _Event:
     reason: str
     pod: str | None
+    maker: str | None  # whose description it stands in
     line: Line
     age: int | None  # seconds before the list was made
 
@@ -256,7 +270,8 @@ def _done(event: _Event) -> str | None:
     """The job that an event says has ended well; in a job's own description it stands above."""
     if (found := _JOB_DONE.search(event.line.text[:1000])) is not None:
         return found["job"]
-    return event.pod if event.reason == "Completed" and "Job completed" in event.line.text else None
+    is_done = event.reason == "Completed" and "Job completed" in event.line.text
+    return event.maker or event.pod if is_done else None
 
 
 def _event(line: Line, pods: Pods) -> _Event | None:
@@ -267,7 +282,7 @@ def _event(line: Line, pods: Pods) -> _Event | None:
     told = next((age for age in _AGE.finditer(text[: found.end() + 40]) if age.lastindex), None)
     parts = [int(part or 0) for part in told.groups()] if told else None
     age = parts[0] * 86400 + parts[1] * 3600 + parts[2] * 60 + parts[3] if parts else None
-    return _Event(found["reason"], pods.pod(line), line, age)
+    return _Event(found["reason"], pods.pod(line), pods.maker(line), line, age)
 
 
 def _is_lone_probe(event: _Event, of_pod: Sequence[_Event]) -> bool:
