@@ -450,3 +450,9 @@ def test_a_call_that_failed_gives_way_to_the_code_of_its_reason_below() -> None:
     # Where no code follows, the call itself is all that is told.
     alone = decide(findings(of_rank(0, told(0, "")), of_rank(1, steps(30))))
     assert alone.failure_type == "cuda.launch_failure"
+
+
+def test_an_exception_without_a_name_on_a_machine_that_lost_no_peer_is_no_wrapper_of_that() -> None:
+    lost = [a("collective.remote_error", 5.0, Strength.DEFINITE, rank=rank, host="kx1") for rank in (2, 3)]
+    assert root(*lost, a("code.runtime", 0.0, host="kx3")) == "code.runtime"
+    assert root(*lost, a("code.runtime", 0.0, host="kx1")) == "collective.remote_error"

@@ -149,6 +149,8 @@ def may_explain(cause: Group, effect: Group) -> bool:
     lost_a_peer = cause.failure_type.startswith("collective.") and effect.failure_type in GENERAL_TYPES
     if lost_a_peer and effect.ranks and cause.ranks and not effect.ranks <= cause.ranks:
         return False  # a lost peer shows as an exception on the ranks that lost it, not on the one that went
+    if lost_a_peer and not effect.ranks and effect.hosts and cause.hosts and not effect.hosts <= cause.hosts:
+        return False  # nor, where nobody names the rank, on a machine none of whose ranks lost a peer
     began, followed = cause.first_time, effect.first_time
     if began is None or followed is None:
         return True
