@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, clock, first, judged, steps
+from scenes import bank_read_once, clock
+from state_jobs import BUSES, NOBODY, of_hosts, triaged
 
 from logtriage.intake.state_reports import statements
 from logtriage.model import Line
-
-HOSTS = ("cn-11", "cn-12", "cn-13")
-BUSES = ("0000:2a:00", "0000:c7:00")
-ANSWERS = tuple[str, tuple[int, ...], tuple[str, ...], str]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _bank_is_read_once() -> Iterator[None]:
     with bank_read_once():
         yield
-
-
-def console() -> str:
-    """Two ranks a host, whose GPUs NCCL names; all of them time out alike."""
-    told = [
-        f"{host}:{50 + at}:{50 + at} [{at % 2}] NCCL INFO ncclCommInitRank comm 0x5{at} rank {at} nranks 6 "
-        f"cudaDev {at % 2} nvmlDev {at % 2} busId {('2a000', 'c7000')[at % 2]} commId 0x7 - Init COMPLETE\n"
-        for at, host in enumerate(host for host in HOSTS for _ in range(2))
-    ]
-    late = [
-        f"{clock(700 + rank)} ERROR [Rank {rank}] Watchdog caught collective operation timeout: "
-        f"WorkNCCL(SeqNum=61, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for 600011 "
-        "milliseconds before timing out.\n"
-        for rank in range(6)
-    ]
-    return "".join(told) + steps(40) + "".join(late)
-
-
-def triaged(folder: Path, reports: Mapping[str, str | bytes]) -> ANSWERS:
-    verdict = judged(folder, {"train.out": console(), **reports})
-    body = verdict.verdict
-    return body.failure_type, body.culprits.ranks, body.culprits.hosts, first(verdict)[0]
-
-
-NOBODY = ("collective.timeout", (), (), "train.out")
-
-
-def of_hosts(name: str, healthy: str, bad: str, host: str = "cn-12") -> dict[str, str]:
-    return {name.format(host=each): bad if each == host else healthy for each in HOSTS}
 
 
 def queried(**of_second: str) -> str:

@@ -102,6 +102,7 @@ _MACHINE_LOG = (
     r"|dcgmi|dcgm|ibstat|ibstatus|ibdev2netdev|iblinkinfo|ibdiagnet|perfquery|mlxlink|ipmi(?:tool)?|lspci|lscpu|nvsm|fabricmanager"
     r"|slurmd|kubelet|raylet|describe[-_.]node|ip[-_]?(?:addr|link|route)|ip[-_]a|ifconfig|top|htop|vmstat|iostat|mpstat"
     r"|free[-_]watch|free|df|ps|lsmod|uptime|last[-_]reboot|last|mce|mcelog|edac|ethtool|meminfo|dmidecode|ulimit|rdma|ibv_devinfo"
+    r"|epilog|prolog|vmcore[-_]dmesg|coredump(?:ctl)?|lspci|smartctl"
 )
 # What the tool was asked for: `journalctl -k`, `lspci -vvv`, `ipmitool sel elist`, `ethtool -S eth0`.
 _ASKED = (

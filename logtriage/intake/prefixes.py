@@ -269,6 +269,10 @@ def _rank_column(text: str, position: int, columns: Columns, head: Head) -> int:
     return position
 
 
+# A row of a management controller's log: `4 | 06/17/2025 | 10:41:13 | `, years behind the row before it.
+_NUMBERED_EVENT = regex(r"[0-9a-f]{1,6} +\| +(?=\d|[A-Z][a-z]{2}-\d)")
+
+
 def _untimed(text: str, position: int, fallback: int, columns: Columns, year: int | None, head: Head) -> int:
     """Read the head of a line that does not begin with a time."""
     first = text[position : position + 1]
@@ -298,6 +302,11 @@ def _untimed(text: str, position: int, fallback: int, columns: Columns, year: in
             end = _level(text, stamp.end, columns, head)
             head.message = name[0] + head.message
             return end
+    if (event := _NUMBERED_EVENT.match(text, position)) and (
+        stamp := time_at(text, event.end(), year=year)
+    ) is not None:
+        head.stamp = stamp
+        return fallback
     level = _LEVEL_AHEAD.match(text, position)
     if level is not None and (level[1].isupper() or first in "[|("):
         head.level = level_named(level[1])

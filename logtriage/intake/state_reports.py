@@ -22,7 +22,7 @@ MOST_JSON = 1 << 20  # characters of a JSON report that is parsed
 MOST_STATEMENTS = 20_000  # of one file
 MOST_DEVICES = 4096
 DEEPEST = 12  # headings above a value
-LONGEST = 400  # characters of a line that is part of a report
+LONGEST = 2000  # characters of a line that is part of a report
 _NAME_WIDTH = 16  # of a value that names whose values stand below it: `GPU: 1`
 
 # Nearly all that a report says: no rule asks for it.
@@ -39,8 +39,10 @@ Statement = tuple[Line, str]
 
 def is_report(role: SourceRole, lines: Sequence[Line]) -> bool:
     """Whether a file may be such a report: of a machine's state, or a table of its GPUs."""
+    first = next((line.text for line in lines if line.text.strip()), "")
+    if role is SourceRole.SCHEDULER:
+        return first.lstrip()[:1] == "{" or first.startswith("NodeName=")
     if role is SourceRole.METRICS:
-        first = next((line.text for line in lines if line.text.strip()), "")
         return first.count(",") > 1 and _GPU_HEAD.search(first[:LONGEST]) is not None
     return role is SourceRole.HARDWARE
 
@@ -66,6 +68,11 @@ def _said(line: Line, path: Sequence[str], key: str, value: str) -> Iterator[Sta
 
 _KEYED = regex(r"^(?P<key>[^|]{1,120}?) *:(?: +(?P<value>.*))?$")
 _COUNTED = regex(r"^(?P<key>[a-z][\w.-]{2,60}) +(?P<value>\d{1,20})$")
+# A port and all that it counts, as `rdma statistic` prints it.
+_COUNTERS = regex(r"^(?P<whose>link \S{1,60})(?P<counters>(?: \w{1,60} \d{1,20})*) ?$")
+# As `scontrol show node` prints it; a reason goes on to the end of its line.
+_NODE = regex(r"^NodeName=\S{1,120}")
+_PAIR = regex(r"\b(?P<key>State|Reason)=(?P<value>(?<=State=)\S+|(?<=Reason=).*)")
 _BOXED = ("|", "+")
 
 
@@ -100,6 +107,17 @@ class _Outline:
         indent = len(spread) - len(bare)
         while self.above and self.above[-1][0] >= indent:
             self.above.pop()
+        if indent == 0 and (told := _COUNTERS.match(bare)) is not None:
+            words = told["counters"].split()
+            for key, value in zip(words[::2], words[1::2], strict=False):
+                yield from _said(line, [told["whose"]], key, value)
+            self.above = [(0, told["whose"])]
+            return
+        if (node := _NODE.match(bare)) is not None:
+            self.above = [(0, node[0])]
+            bare = bare[node.end() :].lstrip()
+        for pair in _PAIR.finditer(bare) if self.above and self.above[0][1].startswith("NodeName=") else ():
+            yield from _said(line, [self.above[0][1]], pair["key"], pair["value"])
         found = _KEYED.match(bare) or (_COUNTED.match(bare) if indent else None)
         key, value = (found["key"], (found["value"] or "").strip()) if found else (bare[:80], "")
         if value:
@@ -245,17 +263,17 @@ def _walked(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
         named = [f"{name} {node[name]}" for name in _NAMING if isinstance(node.get(name), str | int)]
         whose = (*path, *(each[:80] for each in named))
         for key, value in node.items():
-            if isinstance(value, dict | list):
+            if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+                for each in value[:64]:
+                    yield whose, key[:80], _plain(each), json.dumps(each, ensure_ascii=False)[:200]
+            elif isinstance(value, dict | list):
                 below = whose if isinstance(value, list) else (*whose, key[:80])
                 yield from _walked(value, below if key not in ("warnings", "info") else (*whose, key))
             elif key not in _NAMING:
                 yield whose, key[:80], _plain(value), json.dumps(value, ensure_ascii=False)[:200]
     elif isinstance(node, list):
         for each in node[:4096]:
-            if isinstance(each, str):
-                yield path[:-1], path[-1] if path else "", each, json.dumps(each, ensure_ascii=False)[:200]
-            else:
-                yield from _walked(each, path)
+            yield from _walked(each, path)
 
 
 def _plain(value: object) -> str:

@@ -139,6 +139,8 @@ _STATE_KEY = regex(
     r'|"ifname"\s*:[^}]{0,400}"(?:out_of_sequence|local_ack_timeout_err)"\s*:'
 )
 
+_SLURM_KEY = regex(r'"job_id"\s*:[\s\S]{0,20000}?"state"\s*:\s*\{\s*"current"\s*:')  # sacct --json
+
 
 def json_role(text: str) -> SourceRole | None:
     """The role of a JSON document or of JSON records; None if they are a log."""
@@ -146,6 +148,8 @@ def json_role(text: str) -> SourceRole | None:
     if re.search(r'"apiVersion"\s*:', text[:4000]) and re.search(r'"kind"\s*:', text):
         return SourceRole.KUBERNETES
     if re.search(r'"job_state"\s*:', text):
+        return SourceRole.SCHEDULER
+    if _SLURM_KEY.search(text):
         return SourceRole.SCHEDULER
     if _STATE_KEY.search(text[:8000]):
         return SourceRole.HARDWARE

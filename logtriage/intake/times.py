@@ -53,14 +53,18 @@ _ZONE = r"(Z\b|[+-]\d\d:?\d\d(?!\d)| ?(?:UTC|GMT)\b| [+-]\d{4}(?!\d))?"
 _MONTH = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? +)?"
 
-_ISO = regex(
-    r"(\d{4})([-/.])(\d\d?)\2(\d\d?)[T ,_-]{1,2}(\d\d?)[:.](\d\d)(?:[:.](\d\d)(?:[.,:](\d{1,9}))?)?" + _ZONE
+_DATE_AND_CLOCK = (
+    r"(\d{4})([-/.])(\d\d?)\2(\d\d?)(?:[T ,_-]{1,2}| \| )(\d\d?)[:.](\d\d)(?:[:.](\d\d)(?:[.,:](\d{1,9}))?)?"
+    + _ZONE
 )
+_ISO = regex(_DATE_AND_CLOCK)
+_OF_WEEKDAY = regex(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? +" + _DATE_AND_CLOCK)  # systemd's tools
 _US = regex(
-    r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)[ ,T_-]{1,3}(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?([AaPp])[Mm]\b)?"
+    r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)[ ,T_|-]{1,3}(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?([AaPp])[Mm]\b)?"
 )
 _DAY_MONTH = regex(_WEEKDAY + r"(\d\d?)[ /-]" + _MONTH + r"[ /-](\d{4})[: ,]{1,2}" + _CLOCK + _ZONE)
 # Neuron's runtime: `2025-Aug-01 16:12:43.0204`.
+_MONTH_DAY = regex(_MONTH + r"-(\d\d)-(\d{4}) \| " + _CLOCK)  # ipmi-sel
 _YEAR_MONTH = regex(r"(\d{4})-" + _MONTH + r"-(\d\d?)[T ]" + _CLOCK + _ZONE)
 _NUMERIC_DAY = regex(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
 _COMPACT = regex(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
@@ -83,6 +87,7 @@ _DATED = regex(
     r"(?<![\w.-])(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T ,_-]|\d{4}-[A-Z][a-z]{2}-\d\d?[T ]|\d\d?/\d\d?/\d{2,4}[ ,T]"
     r"|\d\d?[/ -][A-Z][a-z]{2,8}[/ -]\d{4}[: ,]"
     r"|[A-Z][a-z]{2} +\d{1,2},? (?:\d{4},? )?\d\d?:|[IWEFDVC]\d{3,4} \d\d:|\d\d[-/]\d\d[ T]\d\d:)"
+    r"|[A-Z][a-z]{2}-\d\d-\d{4} \|"
     r"|(?<=/s\])\d{4}-\d\d-\d\d[T ]|(?<=/it\])\d{4}-\d\d-\d\d[T ]"
 )
 
@@ -170,6 +175,11 @@ def _read_day_month(match: re.Match[str], year: int | None) -> Stamp | None:
     return _stamp(match, "clf", day, _of_day(match[4], match[5], match[6], match[7]), _zone(match[8]))
 
 
+def _read_month_day(match: re.Match[str], year: int | None) -> Stamp | None:
+    day = _midnight(int(match[3]), _MONTHS[match[1].lower()], int(match[2]))
+    return _stamp(match, "ctime", day, _of_day(match[4], match[5], match[6], match[7]))
+
+
 def _read_year_month(match: re.Match[str], year: int | None) -> Stamp | None:
     day = _midnight(int(match[1]), _MONTHS[match[2].lower()], int(match[3]))
     return _stamp(match, "iso", day, _of_day(match[4], match[5], match[6], match[7]), _zone(match[8]))
@@ -239,7 +249,10 @@ _FROM_DIGIT: tuple[_Reading, ...] = (
     (_KMSG, _read_kmsg),
 )
 _FROM_GLOG: tuple[_Reading, ...] = ((_GLOG, _read_glog), (_EARLY_ABSL, _read_early_absl))
-_FROM_LETTER: tuple[_Reading, ...] = ((_SYSLOG, _read_syslog), (_DAY_MONTH, _read_day_month))
+_FROM_LETTER: tuple[_Reading, ...] = (
+    (_SYSLOG, _read_syslog), (_DAY_MONTH, _read_day_month), (_MONTH_DAY, _read_month_day),
+    (_OF_WEEKDAY, _read_iso),
+)  # fmt: skip
 
 
 def time_at(text: str, position: int, *, year: int | None = None) -> Stamp | None:

@@ -23,25 +23,29 @@ _VALUE = regex(r"(\d+)\D*$")
 
 
 def without_usual_states(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
-    """The candidates, with those marked `recovered` that every reporting host shows, no one much more."""
+    """The candidates, with those marked `recovered` that most reporting hosts show, no one much more.
+
+    Peers of a host that is gone count what it left unanswered, so a fault of its own is of few.
+    """
     reporting = {each.host for each in scene.sources if each.role is SourceRole.HARDWARE and each.host}
     if len(reporting) < 2:
         return list(candidates)
-    values: dict[str, dict[str, float]] = defaultdict(dict)  # by rule and host the largest number it showed
+    # By rule, device and host the largest number that it showed.
+    values: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for each in candidates:
         if _is_state(each) and each.rule is not None and each.host in reporting:
-            of_rule = values[each.rule.id]
+            of_rule = values[_kind(each)]
             of_rule[each.host] = max(_value(each), of_rule.get(each.host, 0.0))
-    usual: set[tuple[str, str | None]] = {
+    usual: set[tuple[tuple[str, str], str | None]] = {
         (rule, host)
         for rule, of_host in values.items()
-        if len(of_host) == len(reporting)
+        if 2 * len(of_host) > len(reporting)
         for host in of_host
         if of_host[host] < FAR * max(1.0, median([of_host[other] for other in of_host if other != host]))
     }
     return [
         replace(each, recovered=True)
-        if each.rule is not None and (each.rule.id, each.host) in usual and _is_state(each)
+        if each.rule is not None and (_kind(each), each.host) in usual and _is_state(each)
         else each
         for each in candidates
     ]
@@ -77,6 +81,10 @@ def _is_of_a_look(candidate: Candidate) -> bool:
 
 def _is_state(candidate: Candidate) -> bool:
     return candidate.source_role is SourceRole.HARDWARE and candidate.strength is Strength.HINT
+
+
+def _kind(candidate: Candidate) -> tuple[str, str]:
+    return (candidate.rule.id if candidate.rule else "", candidate.capture("device") or "")
 
 
 def _value(candidate: Candidate) -> float:

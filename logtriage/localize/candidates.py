@@ -25,6 +25,7 @@ from logtriage.rulebank.rule import Role, Rule, Strength
 
 __all__ = ["GENERAL_TYPES", "Candidate", "gather_candidates"]
 
+_OF_A_MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
 # Files that hold no log of the job: what they contain is context, never a cause.
 _SILENT_ROLES = {SourceRole.ENVIRONMENT, SourceRole.METRICS}
 
@@ -133,6 +134,8 @@ def gather_candidates(
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             # Who tells of it has survived it.
             host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)
+            if host is None and sign.source.role is SourceRole.HARDWARE:
+                host = sign.source.host  # whose report somebody else made, or its management controller
             if host is None and sign.rule.id.startswith("cloud."):  # Slurm's notice names who wrote it
                 host = topology.only_host_in(sign.text)
         found.append(
@@ -160,10 +163,13 @@ def gather_candidates(
     found += _unruled(scene, topology, clocks, progress)
     ended = {(each.line.file, each.line.number): each for each in exits if each.failure_type}
     by_rule = {(each.line.file, each.line.number): each for each in found}
+    of_machines = {each.file: each.role for each in scene.sources if each.role in _OF_A_MACHINE}
     found = [each for each in found if (each.line.file, each.line.number) not in ended]
     for place, exit_ in ended.items():
         told = by_rule.get(place)
         candidate = _from_exit(exit_, topology)
+        if exit_.line.file in of_machines:  # which keeps what ended long ago as well
+            candidate = replace(candidate, source_role=of_machines[exit_.line.file])
         if told is not None and _tells_more(told, candidate):
             found.append(
                 replace(

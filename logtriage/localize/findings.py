@@ -19,6 +19,7 @@ from logtriage.localize.communicators import broken_in_the_run
 from logtriage.localize.counters import Counter, step_counters, with_counted
 from logtriage.localize.exit_ranks import placed
 from logtriage.localize.exits import Exit, gather_exits
+from logtriage.localize.fewer_gpus import fewer_gpus
 from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.incarnations import without_earlier_incarnations
 from logtriage.localize.outcome import Outcome, judge
@@ -80,6 +81,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     exits = placed(exits, topology)
     candidates = with_actors(gather_candidates(scene, progress, topology, exits), scene, topology)
     candidates += announced_ends(scene, progress, topology, candidates)
+    candidates += fewer_gpus(scene, progress, topology)
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
     candidates = seen_afterwards(without_usual_states(candidates, scene), scene)
