@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,28 +113,31 @@ def _surveyed(
     """Find the logs and let the pass go over them."""
     clock = StageClock()
     processes = workers or os.cpu_count() or 1
-    further: list[Path] = []
-    matchers: list[Matcher] = []
 
-    def make_ready(stored: int) -> None:
+    @cache
+    def in_force() -> tuple[Matcher, Sequence[Path]]:
+        """The rules, and the files of those that are not shipped."""
         from logtriage.memory.rule_folder import ACTIVE, files_in_state
-        from logtriage.mining.survey import prepare
         from logtriage.rulebank.bank import load_bank
         from logtriage.rulebank.matcher import Matcher
 
-        further.extend(files_in_state(settings.data_dir, ACTIVE) if learned is None else learned)
-        further.extend(rules)
-        matchers.append(Matcher(load_bank(further)))
-        prepare(matchers[0], stored, processes)
+        further = (*(files_in_state(settings.data_dir, ACTIVE) if learned is None else learned), *rules)
+        return Matcher(load_bank(further)), further
+
+    def make_ready(stored: int) -> None:
+        from logtriage.mining.survey import prepare
+
+        prepare(in_force()[0], stored, processes)
 
     inventory = discover(paths, processes=processes, meanwhile=make_ready)
     clock.lap("intake")
+    matcher, further = in_force()
     from logtriage.mining.survey import survey
 
     passed = survey(
         inventory.root,
         inventory.sources,
-        matchers[0],
+        matcher,
         workers=workers,
         rules=further,
         progress=progress,
@@ -144,7 +148,7 @@ def _surveyed(
     clock.lap("pass")
     from logtriage.examination import Surveyed
 
-    return Surveyed(inventory, passed, matchers[0], further, workers, clock)
+    return Surveyed(inventory, passed, matcher, further, workers, clock)
 
 
 def _load_the_rest() -> None:
