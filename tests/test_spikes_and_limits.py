@@ -326,3 +326,14 @@ def test_ranks_that_differ_because_they_have_no_numbers_are_not_apart(
 def test_a_decoder_says_below_the_exception_what_it_met(tmp_path: Path, words: str) -> None:
     body = judged(tmp_path, {"train.out": losses(60) + traceback(words)}).verdict
     assert body.failure_type == "data.corrupt"
+
+
+def test_a_model_that_diverged_is_not_the_fault_of_the_process_that_is_heard_first(tmp_path: Path) -> None:
+    end = traceback("torch.multiprocessing.spawn.ProcessRaisedException: ")
+    end += "\n-- Process 3 terminated with the following error:\n"
+    end += traceback(
+        "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding."
+    )
+    body = judged(tmp_path, {"train.out": losses(60) + end}).verdict
+    assert body.failure_type == "numerics.divergence"
+    assert body.culprits.ranks == ()

@@ -40,6 +40,8 @@ def blame(
     if root.failure_type == "numerics.nan" and (alone := _own_nan(members)) is not None:
         return alone, f"rank {alone.ranks[0]} alone had it before all others"
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
+    if root.failure_type == "numerics.divergence" and not any(each.capture("rank") for each in members):
+        return Culprits(), ""  # all ranks share the model, whoever is heard first
     if root.failure_type == "hang.silent" and not root.is_learned:  # who watches the job is not who is late
         members = tuple(each for each in members if each.capture("rank") or each.capture("host"))
         if not members:
