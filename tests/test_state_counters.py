@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, judged, steps
+from scenes import bank_read_once, clock, judged, steps
 from state_jobs import HOSTS, NOBODY, console, of_hosts, triaged
 
 from logtriage.intake.times import find_time
@@ -191,3 +191,46 @@ def test_rays_head_names_the_node_that_it_lost(tmp_path: Path) -> None:
 def test_a_job_without_reports_blames_nobody(tmp_path: Path) -> None:
     assert "NCCL INFO" in console()
     assert triaged(tmp_path, {}) == NOBODY
+
+
+BROKEN = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/app/sft.py", line 4, in main\n'
+COUNTS = (
+    "GPU 00000000:2A:00.0\n    ECC Errors\n        Volatile\n            DRAM Uncorrectable : 0\n"
+    "GPU 00000000:C7:00.0\n    ECC Errors\n        Volatile\n            DRAM Uncorrectable : {}\n"
+)
+HEAD = "==============NVSMI LOG==============\n\nTimestamp : 2026-01-31 08:20:00\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        ("KeyError: 'labels'", "code.key"),
+        ("RuntimeError: CUDA error: unspecified launch failure", "gpu.ecc_uncorrectable"),
+    ],
+)
+def test_what_a_rank_raised_stands_above_a_state_that_does_not_bring_it_about(
+    tmp_path: Path, raised: str, kind: str
+) -> None:
+    reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(1))
+    log = (
+        console().split("ERROR [Rank")[0].rsplit("\n", 1)[0]
+        + f"\n{BROKEN}[rank1]:     run()\n[rank1]: {raised}\n"
+    )
+    assert judged(tmp_path, {"train.out": log, **reports}).verdict.failure_type == kind
+
+
+def test_a_job_that_ended_well_did_so_on_a_gpu_with_errors(tmp_path: Path) -> None:
+    reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(1))
+    log = steps(40) + f"{clock(90)} INFO Training completed. Do not forget to share your model\n"
+    assert judged(tmp_path, {"train.out": log, **reports}).verdict.failure_type == "none.completed"
+
+
+@pytest.mark.parametrize("name", ["sinfo-R.txt", "smi/xx-77.txt", "scontrol_nodes.txt"])
+def test_a_machine_on_which_no_rank_ran_is_none_of_the_job(tmp_path: Path, name: str) -> None:
+    texts = {
+        "sinfo-R.txt": REASONS + "Not responding       slurm     2026-01-31T08:06:01 xx-77\n",
+        "smi/xx-77.txt": HEAD + COUNTS.format(5),
+        "scontrol_nodes.txt": "NodeName=xx-77 Arch=x86_64\n   State=DOWN* ThreadsPerCore=1\n",
+    }
+    reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(0))
+    assert triaged(tmp_path, {**reports, name: texts[name]}) == NOBODY

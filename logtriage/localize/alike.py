@@ -51,34 +51,6 @@ def without_usual_states(candidates: Sequence[Candidate], scene: Scene) -> list[
     ]
 
 
-_CLOCK = regex(r"\d:\d\d")
-
-
-def seen_afterwards(candidates: Sequence[Candidate], scene: Scene) -> list[Candidate]:
-    """The candidates; of states that somebody looked at when all was over nobody knows when they began.
-
-    A report has one time, at which it was made. What it shows is not younger than the job's end by that.
-    """
-    looks = [each for each in candidates if _is_of_a_look(each)]
-    times = scene.job_times() if looks else []
-    if not times:
-        return list(candidates)
-    end = max(times) - LATELY_SECONDS
-    return [
-        replace(each, time=None) if _is_of_a_look(each) and end <= (each.time or 0.0) <= end + DAY else each
-        for each in candidates
-    ]
-
-
-LATELY_SECONDS = 900.0  # peers wait for so long before they give up
-DAY = 86_400.0  # what is seen later than this says nothing of the job
-
-
-def _is_of_a_look(candidate: Candidate) -> bool:
-    of_state = candidate.source_role in (SourceRole.HARDWARE, SourceRole.METRICS)
-    return of_state and candidate.time is not None and not _CLOCK.search(candidate.line.text[:120])
-
-
 def _is_state(candidate: Candidate) -> bool:
     return candidate.source_role is SourceRole.HARDWARE and candidate.strength is Strength.HINT
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from logtriage.localize.actors import with_actors
-from logtriage.localize.alike import seen_afterwards, without_usual_states
+from logtriage.localize.alike import without_usual_states
 from logtriage.localize.announced import announced_ends
 from logtriage.localize.brought_back import as_brought_back
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate, gather_candidates
@@ -22,6 +22,7 @@ from logtriage.localize.exits import Exit, gather_exits
 from logtriage.localize.fewer_gpus import fewer_gpus
 from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.incarnations import without_earlier_incarnations
+from logtriage.localize.looks import as_seen
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import Progress, gather
 from logtriage.localize.rank_reports import with_reports
@@ -84,7 +85,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     candidates += fewer_gpus(scene, progress, topology)
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
-    candidates = seen_afterwards(without_usual_states(candidates, scene), scene)
+    candidates = as_seen(without_usual_states(candidates, scene), scene, progress, topology)
     candidates = broken_in_the_run(candidates, scene, progress)
     candidates = as_brought_back(candidates, scene, topology, kinds)
     offsets = clock_offsets(progress, candidates, bank.explains)
