@@ -225,12 +225,12 @@ def test_a_job_that_ended_well_did_so_on_a_gpu_with_errors(tmp_path: Path) -> No
     assert judged(tmp_path, {"train.out": log, **reports}).verdict.failure_type == "none.completed"
 
 
-@pytest.mark.parametrize("name", ["sinfo-R.txt", "smi/xx-77.txt", "scontrol_nodes.txt"])
+@pytest.mark.parametrize("name", ["sinfo-R.txt", "smi/cn-77.txt", "scontrol_nodes.txt"])
 def test_a_machine_on_which_no_rank_ran_is_none_of_the_job(tmp_path: Path, name: str) -> None:
     texts = {
-        "sinfo-R.txt": REASONS + "Not responding       slurm     2026-01-31T08:06:01 xx-77\n",
-        "smi/xx-77.txt": HEAD + COUNTS.format(5),
-        "scontrol_nodes.txt": "NodeName=xx-77 Arch=x86_64\n   State=DOWN* ThreadsPerCore=1\n",
+        "sinfo-R.txt": REASONS + "Not responding       slurm     2026-01-31T08:06:01 cn-77\n",
+        "smi/cn-77.txt": HEAD + COUNTS.format(5),
+        "scontrol_nodes.txt": "NodeName=cn-77 Arch=x86_64\n   State=DOWN* ThreadsPerCore=1\n",
     }
     reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(0))
     assert triaged(tmp_path, {**reports, name: texts[name]}) == NOBODY
