@@ -167,6 +167,38 @@ def test_slurms_record_in_json_says_how_the_job_ended(tmp_path: Path) -> None:
     assert verdict.verdict.failure_type == "scheduler.time_limit"
 
 
+def nodes(bad: str) -> str:
+    """`kubectl get nodes -o json`, with the conditions that a problem detector sets."""
+    items = [
+        {
+            "kind": "Node",
+            "metadata": {"name": host},
+            "status": {
+                "conditions": [
+                    {"type": "GpuUnhealthy", "status": str(host == bad), "reason": "Xid79", "message": GONE},
+                    {
+                        "type": "Ready",
+                        "status": "True",
+                        "reason": "KubeletReady",
+                        "message": "kubelet is ready",
+                    },
+                ]
+            },
+        }
+        for host in HOSTS
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2)
+
+
+GONE = "GPU 1 has fallen off the bus"
+
+
+@pytest.mark.parametrize("bad", ["cn-12", ""])
+def test_a_condition_of_a_node_counts_where_it_holds(tmp_path: Path, bad: str) -> None:
+    told = triaged(tmp_path, {"nodes.json": nodes(bad)})
+    assert told[::2] == (("gpu.fell_off_bus", ("cn-12",)) if bad else ("collective.timeout", ()))
+
+
 def exported(host: str, errors: int) -> str:
     labels = f'gpu="1",UUID="GPU-9",Hostname="{host}"'
     return (

@@ -20,6 +20,7 @@ from logtriage.regex import regex
 BELOW = " > "  # between a heading and what stands below it
 MOST_JSON = 1 << 20  # characters of a JSON report that is parsed
 MOST_STATEMENTS = 20_000  # of one file
+MOST_AHEAD = 64  # lines between two values of a JSON report
 MOST_DEVICES = 4096
 DEEPEST = 12  # headings above a value
 LONGEST = 2000  # characters of a line that is part of a report
@@ -42,6 +43,8 @@ def is_report(role: SourceRole, lines: Sequence[Line]) -> bool:
     first = next((line.text for line in lines if line.text.strip()), "")
     if role is SourceRole.SCHEDULER:
         return first.lstrip()[:1] == "{" or first.startswith("NodeName=")
+    if role is SourceRole.KUBERNETES:
+        return first.lstrip()[:1] == "{" and any('"conditions"' in line.text for line in lines)
     if role is SourceRole.METRICS:
         return first.count(",") > 1 and _GPU_HEAD.search(first[:LONGEST]) is not None
     return role is SourceRole.HARDWARE
@@ -249,9 +252,10 @@ def _of_json(lines: Sequence[Line]) -> Iterator[Statement]:
         return
     at = 0
     for path, key, value, shown in _walked(document, ()):
-        for _, said in _said(lines[0], path, key, value):
-            # Values come in the order of lines; of one written otherwise the last place is good enough.
-            at = next((place for place in range(at, len(lines)) if shown in lines[place].text), at)
+        # Values come in the order of lines; of one written otherwise the last place is good enough.
+        ahead = range(at, min(at + MOST_AHEAD, len(lines)))
+        at = next((place for place in ahead if shown in lines[place].text), at)
+        for _, said in _said(lines[at], path, key, value):
             yield lines[at], said
 
 
@@ -260,7 +264,8 @@ def _walked(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     if len(path) > 2 * DEEPEST:
         return
     if isinstance(node, dict):
-        named = [f"{name} {node[name]}" for name in _NAMING if isinstance(node.get(name), str | int)]
+        named = [*_object(node), *_condition(node)]
+        named += [f"{name} {node[name]}" for name in _NAMING if isinstance(node.get(name), str | int)]
         whose = (*path, *(each[:80] for each in named))
         for key, value in node.items():
             if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
@@ -274,6 +279,22 @@ def _walked(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     elif isinstance(node, list):
         for each in node[:4096]:
             yield from _walked(each, path)
+
+
+def _object(node: dict[str, Any]) -> list[str]:
+    """Kind and name of an object of Kubernetes."""
+    about = node.get("metadata")
+    if not isinstance(about, dict) or not isinstance(node.get("kind"), str) or not about.get("name"):
+        return []
+    return [f"{node['kind']} {about['name']}"]
+
+
+def _condition(node: dict[str, Any]) -> list[str]:
+    """A condition, and whether it holds: `GpuUnhealthy True XidError`."""
+    told = [node.get(name) for name in ("type", "status", "reason")]
+    if "message" not in node or not all(isinstance(each, str) for each in told[:2]):
+        return []
+    return [" ".join(str(each) for each in told if each)]
 
 
 def _plain(value: object) -> str:
