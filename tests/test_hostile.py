@@ -292,6 +292,13 @@ def test_a_hostile_rule_file_is_refused_with_its_place(tmp_path: Path, content: 
     assert message.startswith("mine.yaml:") and len(message) < 500
 
 
+def test_a_rule_file_larger_than_any_bank_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("- a\n" * 600_000)  # took half a gigabyte, and half a minute
+    with pytest.raises(BankFault) as caught:
+        read_rule_file(tmp_path / "own.yaml")
+    assert [fault.message for fault in caught.value.faults] == ["is larger than 2 MiB"]
+
+
 _LOG_LIKE = st.sampled_from(
     [
         b"Traceback (most recent call last):\n", b'  File "/app/t.py", line 3, in step\n', b"ValueError: x\n",
