@@ -19,9 +19,7 @@ from logtriage.rulebank.rule import Example, Fault, Mark, Mitigation, Provenance
 from logtriage.taxonomy import shipped, taxonomy, yaml_loader
 
 NOT_RULES = {"taxonomy.yaml", "explains.yaml"}
-LONGEST_FILE = (
-    2 << 20
-)  # of a rule file, read at some 150 bytes of memory each; all shipped ones have half as many
+LONGEST_FILE = 2 << 20  # bytes of a rule file; all shipped ones together have half of it
 FIELDS = {
     "id", "failure_type", "role", "strength", "title", "keywords", "pattern", "where", "explains",
     "mitigation", "references", "examples", "counterexamples", "marks", "voids", "framework", "provenance",
