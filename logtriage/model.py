@@ -99,6 +99,7 @@ class ArtefactKind(StrEnum):
     FLIGHT_RECORDER = "flight recorder dump"
     STACKS = "stack dump"
     RAS = "NCCL RAS report"
+    ANALYSIS = "analysis of flight recordings"
 
 
 @dataclass(frozen=True, slots=True)

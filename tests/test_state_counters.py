@@ -266,3 +266,24 @@ def test_a_machine_on_which_no_rank_ran_is_none_of_the_job(tmp_path: Path, name:
     }
     reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(0))
     assert triaged(tmp_path, {**reports, name: texts[name]}) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        (
+            json.dumps(
+                {"module": "fr_analyzer", "result": {"hanging_ranks": "hanging ranks: [3]"}}, indent=1
+            ),
+            3,
+        ),
+        ("PGID | Process Group Desc | Missing Ranks\n0 | dp | 3\nhanging ranks: [3]\n", 3),
+        ("PGID | Process Group Desc | Missing Ranks\nhanging ranks: []\n", None),
+        ("hanging ranks: [" + "9" * 5000 + "]\n", None),
+    ],
+)
+def test_an_analysis_of_recordings_that_are_not_here_names_the_rank(
+    tmp_path: Path, text: str, rank: int | None
+) -> None:
+    told = triaged(tmp_path, {"fr_attribution.txt": text})
+    assert told[:3] == ("collective.timeout", (rank,), ("cn-12",)) if rank is not None else told == NOBODY

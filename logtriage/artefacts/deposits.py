@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from logtriage.artefacts.analyses import read_analysis
 from logtriage.artefacts.comparison import Comparison
 from logtriage.artefacts.flight_recorder import compare
 from logtriage.artefacts.pickles import MOST_BYTES, PickleFault
@@ -28,7 +29,7 @@ class Deposits:
     """`comparison` is what the flight recordings show together; `ranks` are all that they know of.
 
     `cited` are lines of dumps that are text and say it; a pickle has no lines to cite. `stacks` are all stack
-    dumps in the order of files and lines. `ras` is what NCCL's own reports show.
+    dumps in the order of files and lines. `ras` is what NCCL's own reports show, or an analysis.
     `digest` is of all bytes that were read, in order; `left_out` says in words what was not.
     """
 
@@ -58,12 +59,17 @@ def read_deposits(
     unread = 0
     stacks: list[StackDump] = []
     reports: list[RasReport] = []
+    analysis: RasFinding | None = None
     for artefact in _of_last_attempt(artefacts):
         extent = extents.get(artefact.source.file)
         if extent is not None and artefact.kind is ArtefactKind.STACKS:
             stacks += read_stacks(root, artefact.source, extent)
         if extent is not None and artefact.kind is ArtefactKind.RAS:
             reports += _ras(root, artefact.source, extent)
+        if extent is not None and artefact.kind is ArtefactKind.ANALYSIS:
+            analysis = (
+                read_analysis(lines_of(read_tail(root, artefact.source, extent), artefact.source)) or analysis
+            )
         if artefact.kind is not ArtefactKind.FLIGHT_RECORDER:
             continue
         file = artefact.source.file
@@ -88,7 +94,7 @@ def read_deposits(
         comparison=comparison,
         cited=_cited(root, artefacts, comparison) if comparison else (),
         stacks=tuple(stacks),
-        ras=judge_reports(reports),
+        ras=judge_reports(reports) or analysis,
         ranks=frozenset(
             {each.rank for each in recordings}
             | {rank for each in recordings for group in each.groups.values() for rank in group.ranks}

@@ -60,6 +60,7 @@ class RasFinding:
     told: str
     lines: tuple[Line, ...]
     is_sure: bool
+    by: str = "NCCL's own report"
 
 
 _GROUP = regex(r"#(?P<name>\d+-\d+ \([0-9a-f]+\)) (?P<status>MISMATCH|INCOMPLETE|TIMEOUT)?")

@@ -152,7 +152,7 @@ def _by_ras(findings: Findings, ras: RasFinding) -> Decision:
     named = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}" if ranks else "a process"
     return Decision(
         failure_type="collective.timeout",
-        title=f"By NCCL's own report the collectives wait for {named}",
+        title=f"By {ras.by} the collectives wait for {named}",
         confidence=0.7,
         culprits=Culprits(ranks=ranks, hosts=tuple(sorted(hosts)), gpus=tuple(sorted(gpus))),
         evidence=ras_evidence(ras),

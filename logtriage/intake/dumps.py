@@ -37,6 +37,8 @@ def artefact_kind(head: bytes, tail: bytes = b"") -> ArtefactKind | None:
         return ArtefactKind.FLIGHT_RECORDER
     if b'"communicators_count"' in head or any(word in part for part in (head, tail) for word in _RAS_WORDS):
         return ArtefactKind.RAS
+    if b"hanging ranks: [" in head or b"hanging ranks: [" in tail:
+        return ArtefactKind.ANALYSIS
     for part in (head, tail):
         below = b"\n" + part
         if any(word in below for word in _STACK_WORDS) and STACK_HEAD.search(part):
