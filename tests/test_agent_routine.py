@@ -105,7 +105,9 @@ def test_a_filter_for_a_line_that_a_rule_knows_is_not_used(tmp_path: Path) -> No
 def test_a_damaged_family_file_is_none(tmp_path: Path) -> None:
     folder = tmp_path / "families"
     folder.mkdir()
-    for number, text in enumerate(["", "[]", '{"id": 1}', '{"id": "f-1", "filters": 5}', "\x00"]):
+    for number, text in enumerate(
+        ["", "[]", '{"id": 1}', '{"id": "f-1", "filters": 5}', "\x00", "[" * 9_999]
+    ):
         (folder / f"f-{number}.json").write_text(text)
     assert routine.families(tmp_path) == []
 

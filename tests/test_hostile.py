@@ -270,6 +270,21 @@ def test_halves_of_surrogate_pairs_in_json_are_read_as_what_they_are(tmp_path: P
     assert read_verdict(json.loads(verdict.to_json())) == verdict
 
 
+_DEEP = "[" * 3_000 + "]" * 3_000
+_LOKI = (
+    '{\n "data": {\n "result": [\n {\n "stream": {\n "a": %s\n },\n "values": [\n [\n'
+    ' "1772614800000000000",\n "ValueError: x"\n ]\n ]\n }\n ]\n }\n}\n'
+)
+
+
+@pytest.mark.parametrize("content", ['{"message": "x", "label": %s}\n' * 9, '{"a": %s', _LOKI])
+def test_json_deeper_than_any_stack_ends_no_triage(tmp_path: Path, content: str) -> None:
+    for name in ("a.json", "events.json", "a.log"):
+        (tmp_path / name).write_text(content.replace("%s", _DEEP))
+    (tmp_path / "rank0.log").write_text("KeyError: 'x'\n")
+    assert triage(tmp_path, offline=True).verdict.failure_type in ("code.key", "code.value")
+
+
 _ALIASES = "- &a [x, x]\n" + "".join(f"- &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefgh"))
 
 

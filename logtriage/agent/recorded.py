@@ -59,7 +59,7 @@ def replayed(record: Path) -> Callable[[Any], httpx2.Response]:
                 answers[entry["prompt"]].append(entry["answer"])
     except OSError as fault:
         raise EndpointFault(f"{record}: {fault.strerror or fault}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise EndpointFault(f"{record}:{number}: no recorded answer") from None
     given: dict[str, int] = defaultdict(int)
     lock = threading.Lock()

@@ -189,7 +189,7 @@ def families(data_dir: Path) -> list[Family]:
             filters = frozenset(str(each)[: LONGEST + 1] for each in told["filters"][:MOST_FILTERS])
             names = tuple(map(str, told["frameworks"]))
             found.append(Family(str(told["id"]), names, filters, str(told["source"]), int(told["jobs"])))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return found
 

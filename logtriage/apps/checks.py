@@ -291,7 +291,7 @@ def _no_answer(url: str, key: str = "", wanted: str = "") -> str:
         return f"{url}: answers {answer.status} {answer.reason}"
     try:
         listed = [str(each["id"]) for each in json.loads(body)["data"]] if wanted else []
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""  # not every server lists its models
     if wanted and listed and wanted not in listed:
         return f"{url}: it has no model {wanted!r}, but {', '.join(listed[:5])}"

@@ -62,7 +62,7 @@ def _is_data(head: bytes) -> bool:
     for line in head.split(b"\n")[: MOST_RECORDS + 1][:-1]:
         try:
             record = json.loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         if isinstance(record, dict):
             records.append(record)

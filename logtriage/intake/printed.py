@@ -73,7 +73,7 @@ def _of_streams(lines: Sequence[bytes], year: int | None) -> Iterator[tuple[int,
 def _labels(lines: Sequence[bytes]) -> dict[str, object]:
     try:
         found = json.loads(b"{" + b"".join(lines[:MOST_LINES]) + b"}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -109,7 +109,7 @@ class Kubernetes(BaseModel):
         try:
             listed = json.loads(self._kubectl("get", "pods", "--output=json"))
             pods = [pod for pod in listed["items"] if isinstance(pod, dict)][:_MOST_PODS]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise SourceFault("kubectl gave no list of pods") from None
         jobs: dict[str, list[dict[str, Any]]] = {}
         for pod in sorted(pods, key=lambda pod: _text(pod, "metadata", "creationTimestamp")):
