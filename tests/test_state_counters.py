@@ -257,6 +257,25 @@ def test_a_job_that_ended_well_did_so_on_a_gpu_with_errors(tmp_path: Path) -> No
     assert judged(tmp_path, {"train.out": log, **reports}).verdict.failure_type == "none.completed"
 
 
+def test_a_job_that_may_run_on_lives_with_a_gpu_that_had_an_error(tmp_path: Path) -> None:
+    soon = HEAD.replace("08:20:00", "08:01:25")
+    reports = of_hosts("smi/{host}.txt", soon + COUNTS.format(0), soon + COUNTS.format(1))
+    log = console().split(" ERROR [Rank", 1)[0].rsplit("\n", 1)[0] + "\n"
+    assert judged(tmp_path, {"train.out": log, **reports}).verdict.failure_type == "none.running"
+
+
+def test_what_most_hosts_show_alike_is_usual(tmp_path: Path) -> None:
+    same = HEAD + COUNTS.format(1)
+    assert triaged(tmp_path, of_hosts("smi/{host}.txt", same, same)) == NOBODY
+
+
+def test_an_event_that_a_kernel_dates_stands_above_a_look(tmp_path: Path) -> None:
+    reports = of_hosts("smi/{host}.txt", HEAD + COUNTS.format(0), HEAD + COUNTS.format(1), "cn-11")
+    down = "2026-01-31T08:01:19,000001+00:00 mlx5_core 0000:18:00.0 ib0: Link down\n"
+    told = triaged(tmp_path, {**reports, "dmesg/cn-13.log": down})
+    assert told[::2] == ("network.infiniband", ("cn-13",))
+
+
 @pytest.mark.parametrize("name", ["sinfo-R.txt", "smi/cn-77.txt", "scontrol_nodes.txt"])
 def test_a_machine_on_which_no_rank_ran_is_none_of_the_job(tmp_path: Path, name: str) -> None:
     texts = {

@@ -2,7 +2,7 @@
 
 Reports of a machine's state (`nvidia-smi -q`, `ibstat`, `perfquery`, DCGM) are full of things that look bad
 and are usual on a site: a port that nobody plugged in, an error counter that is not zero. Where several hosts
-left such a report, a weak sign counts only on hosts that differ from the others.
+left such a report, a state counts only on hosts that differ from the others, unless it is sure.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from logtriage.regex import regex
 from logtriage.rulebank.rule import Strength
 
 FAR = 10.0  # so many times the others' median: a counter that stands out although all count something
+_CLOCK = regex(r"\d:\d\d")  # what says when it was is an event, unless it is a weak sign
 _VALUE = regex(r"(\d+)\D*$")
 
 
@@ -52,7 +53,9 @@ def without_usual_states(candidates: Sequence[Candidate], scene: Scene) -> list[
 
 
 def _is_state(candidate: Candidate) -> bool:
-    return candidate.source_role is SourceRole.HARDWARE and candidate.strength is Strength.HINT
+    if candidate.source_role is not SourceRole.HARDWARE or candidate.strength is Strength.DEFINITE:
+        return False
+    return candidate.strength is Strength.HINT or _CLOCK.search(candidate.line.text[:120]) is None
 
 
 def _kind(candidate: Candidate) -> tuple[str, str]:

@@ -30,6 +30,8 @@ _FOLLOWS = (
     "scheduler.cancelled", "unknown",
 )  # fmt: skip
 
+_FAULTS = ("gpu.", "network.infiniband", "host.node_lost")
+
 
 def as_seen(
     candidates: Sequence[Candidate], scene: Scene, progress: Progress, topology: Topology
@@ -44,8 +46,9 @@ def as_seen(
     end = max(times) - LATELY_SECONDS if times else None
     machines = _machines(topology)
     others = [each for each in candidates if not _is_look(each)]
-    is_known = any(map(_is_own_cause, others))
-    is_well = bool(progress.completed) and not any(map(_complains, others))
+    is_known = any(_is_own_cause(each) or _is_event(each, times) for each in others)
+    is_calm = not any(map(_complains, others))
+    is_well = is_calm and bool(progress.completed)
     found = []
     for each in candidates:
         if not _is_look(each):
@@ -54,6 +57,9 @@ def as_seen(
         host = topology.machine(each.host) or each.host
         if is_well or (machines and host is not None and _short(host) not in machines):
             found.append(replace(each, recovered=True))
+            continue
+        if is_calm and each.strength is not Strength.DEFINITE and _is_soon(each, times):
+            found.append(replace(each, recovered=True))  # the job may well run on
             continue
         seen = each
         if (
@@ -80,6 +86,19 @@ def _is_dated(candidate: Candidate) -> bool:
 
 def _is_own_cause(candidate: Candidate) -> bool:
     return _complains(candidate) and not candidate.failure_type.startswith(_FOLLOWS)
+
+
+def _is_soon(candidate: Candidate, times: Sequence[float]) -> bool:
+    """Whether a machine was looked at while the job wrote, or soon behind its last line."""
+    return candidate.time is None or not times or candidate.time <= max(times) + LATELY_SECONDS
+
+
+def _is_event(candidate: Candidate, times: Sequence[float]) -> bool:
+    """Whether a machine's own log tells of its fault while the job ran: it says when, as no look does."""
+    if candidate.source_role is not SourceRole.KERNEL or candidate.time is None or not times:
+        return False
+    is_fault = candidate.failure_type.startswith(_FAULTS) and candidate.role is Role.CAUSE
+    return is_fault and _complains(candidate) and min(times) <= candidate.time <= max(times) + LATELY_SECONDS
 
 
 def _complains(candidate: Candidate) -> bool:
