@@ -167,6 +167,13 @@ def _in_copy(
     work: Callable[[int], Done], number: int, taken: Synchronized[int], sender: Connection, parent: int
 ) -> None:
     gc.freeze()  # looking for garbage would copy all pages of the parent
+    with contextlib.suppress(RuntimeError):  # no more threads: the parent does what this one would
+        _work_on(work, number, taken, sender, parent)
+
+
+def _work_on(
+    work: Callable[[int], Done], number: int, taken: Synchronized[int], sender: Connection, parent: int
+) -> None:
     bound_to(parent)
     done: queue.Queue[tuple[int, Done] | None] = queue.Queue(_UNSENT)
     # Who takes the results has work of its own in hand, and this one need not wait for that.

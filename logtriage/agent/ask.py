@@ -87,7 +87,11 @@ def ask(desk: Desk, settings: Settings, *, until: float, enough: threading.Event
             done.set()
 
     # A thread of its own: a name look-up that hangs cannot be cancelled, only left behind.
-    threading.Thread(target=run, name="votes", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="votes", daemon=True).start()
+    except RuntimeError as fault:  # no more threads
+        asked.fault = str(fault)
+        done.set()
     while not done.wait(min(LOOK, max(0.0, until - time.monotonic()))):
         asked.is_stopped = enough is not None and enough.is_set()
         if asked.is_stopped or time.monotonic() >= until:

@@ -25,6 +25,9 @@ def answered_until(until: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T
             done.set()
 
     # A thread of its own: a name look-up that hangs cannot be cancelled, only left behind.
-    threading.Thread(target=run, name="endpoint", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="endpoint", daemon=True).start()
+    except RuntimeError:  # no more threads
+        return None
     done.wait(max(0.0, until - time.monotonic()))
     return next(iter(answers), None)

@@ -34,7 +34,11 @@ def ahead(chunks: Iterable[bytes]) -> Generator[bytes]:
         ready.put(last)
 
     thread = threading.Thread(target=make, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads
+        yield from chunks
+        return
     is_made = False
     try:
         while not is_made:

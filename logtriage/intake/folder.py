@@ -126,8 +126,11 @@ def discover(
     shares = [batches[at : at + _THREADS] for at in range(0, len(batches), _THREADS)]
 
     def examined(at: int) -> list[_Findings]:
-        with ThreadPoolExecutor(_THREADS) as pool:  # while one waits for a file, another one's is looked at
-            return list(pool.map(lambda batch: _examined(batch, files), shares[at]))
+        try:
+            with ThreadPoolExecutor(_THREADS) as pool:  # while one waits for a file, another's is looked at
+                return list(pool.map(lambda batch: _examined(batch, files), shares[at]))
+        except RuntimeError:  # no more threads (ulimit -u, a container's limit of processes)
+            return [_examined(batch, files) for batch in shares[at]]
 
     def at_that_time() -> None:
         if meanwhile is not None:
