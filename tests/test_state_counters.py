@@ -306,3 +306,18 @@ def test_an_analysis_of_recordings_that_are_not_here_names_the_rank(
 ) -> None:
     told = triaged(tmp_path, {"fr_attribution.txt": text})
     assert told[:3] == ("collective.timeout", (rank,), ("cn-12",)) if rank is not None else told == NOBODY
+
+
+def test_what_makes_a_device_unusable_is_lived_with_by_no_job(tmp_path: Path) -> None:
+    log = 'Traceback (most recent call last):\n  File "/app/sft.py", line 4, in main\n    assert usable()\n'
+    log += "AssertionError: this recipe needs a GPU\n"
+    look = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 560.35\n"
+    for ran, kind in (("", "gpu.unavailable"), (steps(40), "code.assertion")):
+        files = {"cn-12.log": ran + log, "cn-12.nvidia-smi.txt": look}
+        assert judged(tmp_path / kind, files).verdict.failure_type == kind
+
+
+def test_a_job_of_which_no_step_is_seen_is_not_seen_to_live_with_anything(tmp_path: Path) -> None:
+    hot = HEAD + "GPU 00000000:2A:00.0\n    Clocks Event Reasons\n        HW Thermal Slowdown : Active\n"
+    files = {"train.out": "preparing the scene\nall cameras are there\n", "smi/cn-12.txt": hot}
+    assert judged(tmp_path, files).verdict.failure_type == "gpu.thermal_power"

@@ -49,6 +49,7 @@ def as_seen(
     is_known = any(_is_own_cause(each) or _is_event(each, times) for each in others)
     is_calm = not any(map(_complains, others))
     is_well = is_calm and bool(progress.completed)
+    has_run = bool(progress.traces)
     found = []
     for each in candidates:
         if not _is_look(each):
@@ -58,7 +59,7 @@ def as_seen(
         if is_well or (machines and host is not None and _short(host) not in machines):
             found.append(replace(each, recovered=True))
             continue
-        if is_calm and each.strength is not Strength.DEFINITE and _is_soon(each, times):
+        if has_run and is_calm and each.strength is not Strength.DEFINITE and _is_soon(each, times):
             found.append(replace(each, recovered=True))  # the job may well run on
             continue
         seen = each
@@ -69,7 +70,9 @@ def as_seen(
             and not _is_dated(each)
         ):
             seen = replace(seen, time=None)
-        found.append(replace(seen, strength=Strength.HINT) if is_known else seen)
+        # No job lives with a device that cannot be used, whatever it then raises.
+        is_lived_with = has_run or each.failure_type != "gpu.unavailable"
+        found.append(replace(seen, strength=Strength.HINT) if is_known and is_lived_with else seen)
     return found
 
 
