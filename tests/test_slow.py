@@ -517,6 +517,6 @@ def test_the_ranks_that_a_slowed_down_device_holds_up_are_named(tmp_path: Path) 
         + measured([SLOW if rank == 6 else FAST] * 60, [0.01 if rank == 6 else SLOW] * 60)
         for rank in range(8)
     }
-    verdict = judged(tmp_path, {**files, "gpu_state_node_b.csv": columns + states}).verdict
+    verdict = judged(tmp_path, {**files, "tn-1_gpu_state.csv": columns + states}).verdict
     assert verdict.failure_type == "gpu.thermal_power"
     assert (list(verdict.culprits.ranks), list(verdict.culprits.hosts)) == ([6], ["tn-1"])

@@ -77,7 +77,8 @@ class Scanner:
             known = summary.keys.get(key)
             if known is not None:
                 known.count += kind.count
-                known.first = min(known.first, first)
+                if first < known.first:
+                    known.first, known.sample = first, lines.line(kind.first)[:SAMPLE_BYTES]
                 known.last = max(known.last, last)
                 known.slices += kind.slices
             else:
