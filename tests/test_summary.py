@@ -144,6 +144,12 @@ def test_any_cutting_finds_what_a_plain_reader_finds(data: bytes, places: list[i
     assert (summary.bytes, summary.lines, summary.left_out) == (len(data), data.count(b"\n"), 0)
 
 
+def test_a_kind_that_is_told_apart_after_its_later_lines_shows_its_first_line() -> None:
+    (summary, again) = (scanned(b"12\n\n"), scanned(b"12\n", b"\n"))
+    assert summary.keys[b""].sample == again.keys[b""].sample == b"12"
+    assert summary.keys_bytes == again.keys_bytes
+
+
 @pytest.mark.parametrize("in_bulk", [False, True])
 @given(data=FILES, places=st.lists(st.integers(0, 100), max_size=6))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

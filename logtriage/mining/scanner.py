@@ -78,7 +78,9 @@ class Scanner:
             if known is not None:
                 known.count += kind.count
                 if first < known.first:
+                    summary.keys_bytes -= len(known.sample)
                     known.first, known.sample = first, lines.line(kind.first)[:SAMPLE_BYTES]
+                    summary.keys_bytes += len(known.sample)
                 known.last = max(known.last, last)
                 known.slices += kind.slices
             else:
