@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage.model import SourceRole
-from logtriage.rulebank.bank import Bank, load_bank, pattern_of
+from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import MISSES, Hit, Matcher, found_in, without_digits
 from logtriage.rulebank.rule import Role, Rule, Strength
 
@@ -46,16 +46,15 @@ def stands(keyword: str, low: str) -> bool:
 
 
 def brute(bank: Bank, lines: list[str]) -> Iterator[set[str]]:
-    """For each line the ids of all rules of which a keyword stands in it and the pattern matches."""
-    rules = [
-        (rule.id, [bare(word) for word in rule.keywords], pattern_of(rule.pattern)) for rule in bank.rules
-    ]
+    """For each line the ids of all rules of which a keyword stands in it and the pattern matches.
+
+    Of numbers whose ratio a rule asks for, those that have it.
+    """
+    rules = [(rule, [bare(word) for word in rule.keywords]) for rule in bank.rules]
     for line in lines:
         low = bare(line)
-        touched = [
-            (name, pattern) for name, words, pattern in rules if any(stands(word, low) for word in words)
-        ]
-        yield {name for name, pattern in touched if pattern.search(line) is not None}
+        touched = [rule for rule, words in rules if any(stands(word, low) for word in words)]
+        yield {rule.id for rule in touched if found_in(line, rule) is not None}
 
 
 def quiet(bank: Bank) -> Bank:

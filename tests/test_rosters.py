@@ -233,7 +233,7 @@ SMI = "    Clocks Event Reasons\n        HW Thermal Slowdown               : {}\
 @pytest.mark.parametrize(
     "heading",
     [
-        "=== tw{}-gpu 2026-01-31 08:00:00",
+        "=== tw{}-gpu 2026-01-31 09:00:00",  # long after the last step
         "##### tw{}-gpu #####",
         "tw{}-gpu | CHANGED | rc=0 >>",
         "$ ssh tw{}-gpu nvidia-smi -q",

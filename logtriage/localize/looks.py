@@ -92,8 +92,11 @@ def _is_own_cause(candidate: Candidate) -> bool:
 
 
 def _is_soon(candidate: Candidate, times: Sequence[float]) -> bool:
-    """Whether a machine was looked at while the job wrote, or soon behind its last line."""
-    return candidate.time is None or not times or candidate.time <= max(times) + LATELY_SECONDS
+    """Whether a machine was looked at while the job wrote, or soon behind its last line.
+
+    A look without a time was taken when somebody asked what was wrong.
+    """
+    return candidate.time is not None and (not times or candidate.time <= max(times) + LATELY_SECONDS)
 
 
 def _is_event(candidate: Candidate, times: Sequence[float]) -> bool:
