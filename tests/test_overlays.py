@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import html
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -280,7 +281,8 @@ def test_what_was_broken_is_joined_where_it_is_known_to_be(
     end = "\r\n" if returns else "\n"
     head = end.join(laid).encode() + end.encode()
     overlays = learn_overlays(head, is_cut=False)
-    longer = sum(len(line) > width for line in lines)
+    # Of lines that differ in numbers alone one is counted.
+    longer = len({re.sub(r"[\d ]+", "", line) for line in lines if len(line) > width})
     assert bool(overlays) or longer < 8
     if overlays:
         assert [each.kind for each in overlays] == [OverlayKind.BROKEN] and overlays[0].width == width
