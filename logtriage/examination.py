@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from logtriage.intake.folder import Inventory, discover
 from logtriage.intake.reading import Extent, chosen
 from logtriage.intake.stored_lines import remade_files
 from logtriage.localize.closer import with_companions, with_onset
-from logtriage.localize.findings import Findings, find
+from logtriage.localize.findings import INHERITED, STORES, Findings, find
 from logtriage.localize.habits import Kinds
 from logtriage.localize.scene import read_scene
 from logtriage.memory.rule_folder import trial_sightings
@@ -97,13 +98,31 @@ def examine(
     offline: bool = False,
     history: Sequence[str | Path] = (),
     is_remembered: bool = True,
-    apart: bool = True,
 ) -> Examined:
-    """The job examined; of several runs in one folder the last, if they are to be kept `apart`.
+    """The job examined, of several runs in one folder the last.
 
     `history` names folders of earlier runs. What was confirmed of jobs like it counts unless it is not to be
     `is_remembered`.
     """
+    look = partial(_examined, job, settings, offline=offline, history=history, is_remembered=is_remembered)
+    seen = look(apart=True)
+    if seen.beside and seen.decision.failure_type.startswith(INHERITED):
+        # What the last run could not use may be what an earlier one could not store.
+        whole = look(apart=False)
+        return whole if whole.decision.failure_type.startswith(STORES) else seen
+    return seen
+
+
+def _examined(
+    job: Surveyed,
+    settings: Settings,
+    *,
+    offline: bool,
+    history: Sequence[str | Path],
+    is_remembered: bool,
+    apart: bool,
+) -> Examined:
+    """The job examined; of several runs in one folder the last, if they are to be kept `apart`."""
     inventory, passed, matcher, clock = job.inventory, job.passed, job.matcher, job.clock
     bank = matcher.bank
     extents = extents_of(inventory, passed)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import threading
 
     from logtriage.agent.desk import Desk
-    from logtriage.examination import Examined, Surveyed
+    from logtriage.examination import Surveyed
     from logtriage.mining.catalogue import TemplateRow
     from logtriage.mining.joined import Report
     from logtriage.mining.survey import Elsewhere
@@ -68,35 +68,15 @@ def triage(
         enough=enough,
         elsewhere=elsewhere,
     )
-    seen = _examined(job, settings, offline=offline, history=history, is_remembered=learned is None)
+    from logtriage.examination import examine, verdict_on
+
+    # With rules of the caller's choice it is the rules that are judged, not what was said of the job.
+    seen = examine(job, settings, offline=offline, history=history, is_remembered=learned is None)
     consulted = None
     if not offline:
         consulted = seen.consultation(settings, enough)
         seen.clock.lap("model")
-    from logtriage.examination import verdict_on
-
     return verdict_on(seen, settings, consulted, seconds=time.perf_counter() - started)
-
-
-def _examined(
-    job: Surveyed,
-    settings: Settings,
-    *,
-    offline: bool = False,
-    history: Sequence[str | Path] = (),
-    is_remembered: bool = True,
-) -> Examined:
-    from logtriage.examination import examine
-    from logtriage.localize.findings import INHERITED, STORES
-
-    seen = examine(job, settings, offline=offline, history=history, is_remembered=is_remembered)
-    if seen.beside and seen.decision.failure_type.startswith(INHERITED):
-        # What the last run could not use may be what an earlier one could not store.
-        whole = examine(
-            job, settings, offline=offline, history=history, is_remembered=is_remembered, apart=False
-        )
-        return whole if whole.decision.failure_type.startswith(STORES) else seen
-    return seen
 
 
 def _surveyed(
@@ -186,7 +166,10 @@ def desk_for(
 
     Raises NothingReadable where there is nothing to read.
     """
-    seen = _examined(_surveyed(paths, settings, workers=workers, rules=rules), settings, history=history)
+    job = _surveyed(paths, settings, workers=workers, rules=rules)
+    from logtriage.examination import examine
+
+    seen = examine(job, settings, history=history)
     return seen.consultation(settings.model_copy(update={"llm": "never"})).desk()
 
 

@@ -67,3 +67,20 @@ def test_among_many_ranks_older_parts_of_rotated_logs_are_read_less_closely(
     assert len(last.lines) > len(first.lines) > len(other.lines) if is_less else True
     assert (len(other.lines) * 3 < len(last.lines)) is is_less
     assert any(line.number == 150 for line in middle.lines)
+
+
+def test_of_very_many_files_less_of_each_is_read_but_never_next_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "WHOLE_BYTES", 4 << 10)
+    monkeypatch.setattr(reading, "LEASTS_BYTES", 160 << 10)
+    monkeypatch.setattr(reading, "WINDOWS_BYTES", 0)
+    files = [rank_log(tmp_path, rank) for rank in range(120)]
+
+    def bytes_each(count: int) -> float:
+        some = files[:count]
+        made = reading.chosen(tmp_path, [source for source, _ in some], [extent for _, extent in some])
+        return sum(each.size for each in made) / count
+
+    few, more, many = map(bytes_each, (20, 32, 120))
+    assert few > more > many > reading.LEAST_OF_ALL / 3
