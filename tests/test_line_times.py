@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from logtriage.intake.layout import learn_layout
 from logtriage.intake.lines import LineReader
 from logtriage.model import Line, Source, SourceRole
+from logtriage.pipeline import triage
 
 
 def read(text: str, role: SourceRole = SourceRole.MERGED) -> list[Line]:
@@ -72,3 +75,27 @@ def test_behind_a_gap_lines_without_a_time_are_not_as_old_as_those_before_it() -
     (bare, dated) = reader.read_block(late.encode(), 900, 90_000)
     assert bare.time == dated.time != first[0].time
     assert reader.read_block(b"loss 2.0\n", 902, 90_100)[0].time == dated.time
+
+
+def zone_told(tmp_path: Path, *lines: str) -> str | None:
+    """The zone of the verdict's times on a job that wrote these lines."""
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    return triage([tmp_path], offline=True).job.zone
+
+
+NAIVE = "2026-04-02 11:00:{at:02d} INFO step {at} loss 2.1"
+ZONED = "2026-04-02T11:00:{at:02d}+02:00 INFO step {at} loss 2.1"
+
+
+def test_utc_is_said_only_of_times_that_were_given_with_their_zone(tmp_path: Path) -> None:
+    assert zone_told(tmp_path, *(ZONED.format(at=at) for at in range(20))) == "UTC"
+    assert zone_told(tmp_path, *(NAIVE.format(at=at) for at in range(20))) is None
+    mixed = [form.format(at=at) for at in range(20) for form in (NAIVE, ZONED)]
+    assert zone_told(tmp_path, *mixed) is None
+
+
+def test_seconds_since_1970_name_their_zone(tmp_path: Path) -> None:
+    assert (
+        zone_told(tmp_path, *(f'{{"ts": {1775127600 + at}.5, "msg": "step {at}"}}' for at in range(20)))
+        == "UTC"
+    )

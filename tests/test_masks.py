@@ -80,19 +80,14 @@ def test_the_width_of_padding_is_no_difference() -> None:
     assert mask("step     7  loss  2.5 ") == mask("step 19450 loss 2.5")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the mask of PCI addresses comes first and takes a MAC address in three bits"
-)
 def test_a_mac_address_is_one_value() -> None:
     assert mask("port 00:1a:2b:3c:4d:5e is down") == "port <MAC> is down"
 
 
-@pytest.mark.xfail(strict=True, reason="a source file with a line number is taken for a host with a port")
 def test_a_source_place_is_no_host() -> None:
     assert "<HOST>" not in mask("[rank0] ProcessGroupNCCL.cpp:607 watchdog caught an exception")
 
 
-@pytest.mark.xfail(strict=True, reason="the clock of a progress bar, 00:20, is taken for a PCI address")
 def test_the_clock_of_a_progress_bar_is_no_pci_address() -> None:
     assert "<PCI>" not in mask("12/100 [00:01<00:20, 3.2it/s]")
 
@@ -133,7 +128,6 @@ def test_a_hostile_line_takes_no_time(unit: str) -> None:
     assert grows_evenly(lambda size: unit * (size // len(unit)), mask, 12_500)
 
 
-@pytest.mark.xfail(strict=True, reason="up to 2,000 characters runs of a-a-a- and 1.1.1. cost their square")
 @pytest.mark.parametrize("unit", ["a-", "1."])
 def test_the_cost_of_a_shorter_hostile_line_is_that_of_its_length(unit: str) -> None:
     def made(size: int) -> list[str]:

@@ -199,14 +199,14 @@ def _is_of(failure_type: str, types: Sequence[str]) -> bool:
 
 def _time(verdict: Verdict) -> Reply:
     job, lead = verdict.job, next((each for each in verdict.verdict.evidence if each.time), None)
-    told = []
+    told, zone = [], words.zone(job)
     if job.started:
-        told.append(f"The logs begin at {words.clock(job.started)} UTC")
+        told.append(f"The logs begin at {words.clock(job.started)}{zone}")
     if lead is not None and not _is_well(verdict):
-        told.append(f"the first sign is of {words.clock(lead.time, beside=job.started)} UTC")
+        told.append(f"the first sign is of {words.clock(lead.time, beside=job.started)}{zone}")
     if job.ended:
         told.append(
-            f"{'they' if told else 'The logs'} end at {words.clock(job.ended, beside=job.started)} UTC"
+            f"{'they' if told else 'The logs'} end at {words.clock(job.ended, beside=job.started)}{zone}"
         )
     if not told:
         return Reply("The logs tell no times.", evidence(verdict, 1))
@@ -228,7 +228,7 @@ def _loss(verdict: Verdict) -> Reply:
         told += [f"the last step is {job.last_step:,}"] if job.last_step is not None else []
     else:
         at = f" of step {saved.step:,}" if saved.step is not None else ""
-        at += f" ({words.clock(saved.time)} UTC)" if saved.time else ""
+        at += f" ({words.clock(saved.time)}{words.zone(job)})" if saved.time else ""
         told.append(
             f"The last checkpoint in the logs is the one{at}" if at else "The logs mention a checkpoint"
         )

@@ -183,6 +183,7 @@ def _job(findings: Findings, decision: Decision, inventory: Inventory) -> Job:
         paths=(str(inventory.root),),
         started=iso_time(min(times, default=None)),
         ended=iso_time(max(times, default=None)),
+        zone="UTC" if findings.scene.tells_zone else None,
         ranks=max(
             findings.topology.world_size or 0,
             len(findings.topology.ranks | (findings.deposits.ranks if findings.deposits else set())),

@@ -54,7 +54,8 @@ class Layout:
     `ranks_per_node` and `rank_offset` turn a local rank into a global one. `year` completes times without
     a year, `day` (seconds since 1970 at a midnight) times without a date, `boot` (seconds since 1970 at
     the start of the machine) the kernel's clock; each is None where neither file nor caller tells it.
-    `local_zone` is the zone (seconds east) that some lines name behind a clock that others give bare.
+    `local_zone` is the zone (seconds east) that some lines name behind a clock that others give bare;
+    `is_zoned` says that every time of day was given with its zone, so that all are of UTC.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -72,6 +73,7 @@ class Layout:
     day: float | None = None
     boot: float | None = None
     local_zone: float | None = None
+    is_zoned: bool = False
 
 
 def completed(layouts: Sequence[Layout]) -> list[Layout]:
@@ -120,6 +122,9 @@ def learn_layout(
         if record.stamp is not None and record.stamp.has_year:
             years[_year_of(record.stamp.seconds)] += 1
             day = record.stamp.seconds // DAY * DAY if day is None else day
+    told = [*stamps, *(record.stamp for record in found if record.stamp is not None)]
+    clocks = [stamp for stamp in told if stamp.kind != "monotonic"]
+    local_zone = _local_zone(_with_said_times(texts, heads))
     processes = {record.process for record in found if record.process is not None}
     ranks = {head.rank for head in heads if head.rank is not None}
     ranks |= {record.rank for record in found if record.rank is not None}
@@ -144,7 +149,8 @@ def learn_layout(
         year=year if not years else years.most_common(1)[0][0],
         day=day,
         boot=boot_anchor(texts, year=year) if _is_kernel(source, heads) else None,
-        local_zone=_local_zone(_with_said_times(texts, heads)),
+        local_zone=local_zone,
+        is_zoned=bool(clocks) and local_zone is None and all(stamp.has_zone for stamp in clocks),
     )
 
 

@@ -97,6 +97,16 @@ class Scene:
             if line.time is not None
         ]
 
+    @property
+    def tells_zone(self) -> bool:
+        """Whether all times of the job's own lines were given with a zone, so that they are of UTC."""
+        dated = [
+            reading.layout.is_zoned
+            for reading in self.readings
+            if reading.source.role in JOB_ROLES and any(line.time is not None for line in reading.lines)
+        ]
+        return bool(dated) and all(dated)
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:

@@ -1,8 +1,9 @@
 """The verdict document, schema `logtriage.verdict/1`: what scripts, dashboards and people rely on.
 
-Every model is frozen and refuses unknown keys. Times are ISO 8601 in UTC with milliseconds, or null;
-:func:`iso_time` makes one from the seconds since 1970 that the rest of the product counts in. Lists keep
-the order that they are given in: most telling first.
+Every model is frozen and refuses unknown keys. Times are ISO 8601 in UTC with milliseconds, or null; a clock
+that names no zone is written as if it were UTC (`job.zone` tells). :func:`iso_time` makes one from the
+seconds since 1970 that the rest of the product counts in. Lists keep the order that they are given in:
+most telling first.
 """
 
 from __future__ import annotations
@@ -92,6 +93,9 @@ class Job(Part):
     paths: tuple[Text, ...] = ()
     started: Time | None = None
     ended: Time | None = None
+    zone: Literal["UTC"] | None = Field(
+        default=None, description="null where some times name no zone: they are as written, the Z notwithstanding"
+    )
     ranks: Count = Field(default=0, description="how many ranks were seen")
     hosts: tuple[Text, ...] = ()
     attempts: Count = 1

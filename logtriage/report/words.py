@@ -280,10 +280,15 @@ def reason(cited: CitedLine, verdict: VerdictBody) -> str:
 
 
 def clock(time: str | None, beside: str | None = None) -> str:
-    """`2026-01-31 08:15:30` of an ISO 8601 time, always UTC; the time alone on the day of `beside`."""
+    """`2026-01-31 08:15:30` of an ISO 8601 time; the time alone on the day of `beside`."""
     if not time:
         return ""
     return time[11:19] if beside and beside[:10] == time[:10] else time[:19].replace("T", " ")
+
+
+def zone(job: Job) -> str:
+    """What stands behind the job's times: ` UTC`, or nothing where its logs name no zone."""
+    return f" {job.zone}" if job.zone else ""
 
 
 def duration(seconds: float) -> str:
@@ -321,15 +326,16 @@ def job_facts(job: Job) -> list[str]:
     started, ended = seconds_of(job.started), seconds_of(job.ended)
     if started is not None and ended is not None and ended >= started + 0.5:
         until = clock(job.ended, beside=job.started)
-        facts.append(f"{duration(ended - started)} ({clock(job.started)} to {until} UTC)")
+        facts.append(f"{duration(ended - started)} ({clock(job.started)} to {until}{zone(job)})")
     elif job.ended or job.started:
-        facts.append(f"ended {clock(job.ended)} UTC" if job.ended else f"started {clock(job.started)} UTC")
+        at = f"ended {clock(job.ended)}" if job.ended else f"started {clock(job.started)}"
+        facts.append(at + zone(job))
     if job.last_step is not None:
         facts.append(f"last step {job.last_step:,}")
     saved = job.last_checkpoint
     if saved is not None:
         known = f" at step {saved.step:,}" if saved.step is not None else ""
-        known += f" ({clock(saved.time)} UTC)" if saved.time and saved.step is None else ""
+        known += f" ({clock(saved.time)}{zone(job)})" if saved.time and saved.step is None else ""
         lost = job.last_step - saved.step if job.last_step is not None and saved.step is not None else 0
         facts.append(f"last checkpoint{known}" + (f" ({counted(lost, 'step')} lost)" if lost > 0 else ""))
     return facts
