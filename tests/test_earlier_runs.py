@@ -68,6 +68,26 @@ def test_the_last_of_several_runs_is_the_one_that_is_asked_about(
     assert told.split(" is another run")[0] in earlier and "2026-03-04T09:03:21" in told
 
 
+def test_folders_that_share_nothing_are_runs_if_a_day_lies_between_them(tmp_path: Path) -> None:
+    a_run(tmp_path / "vision" / "finetune.out", MORNING, OOM)
+    a_run(tmp_path / "speech" / "console.txt", MORNING + timedelta(days=3), KEY)
+    found = verdict(tmp_path)
+    assert found.verdict.failure_type == "code.key"
+    assert any(note.startswith("vision is another run") for note in found.mining.left_out)
+    a_run(tmp_path / "vision" / "finetune.out", MORNING + timedelta(days=2, hours=14), OOM)
+    assert not [note for note in verdict(tmp_path).mining.left_out if "another run" in note]
+
+
+def test_a_run_without_times_does_not_keep_earlier_ones_in_the_verdict(tmp_path: Path) -> None:
+    a_run(tmp_path / "run1" / "train.log", MORNING, OOM)
+    a_run(tmp_path / "run2" / "train.log", MORNING + timedelta(hours=2), KEY)
+    (tmp_path / "run3").mkdir()
+    (tmp_path / "run3" / "train.log").write_text("".join(f"epoch {at} of 9\n" for at in range(5)))
+    found = verdict(tmp_path)
+    assert found.verdict.failure_type == "code.key"
+    assert [note.split(" is")[0] for note in found.mining.left_out if "another run" in note] == ["run1"]
+
+
 def test_a_run_that_goes_well_after_one_that_failed_has_not_failed(tmp_path: Path) -> None:
     a_run(tmp_path / "run_1" / "train.log", MORNING, OOM)
     a_run(tmp_path / "run_2" / "train.log", MORNING + timedelta(hours=1), None)

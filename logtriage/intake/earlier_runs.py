@@ -3,7 +3,8 @@
 People keep the folders of several runs in one (`outputs/2026-03-04/10-15-00/`, `run1/`, `run2/`), or files
 that a job's id tells apart (`slurm-4811.out`, `slurm-4812.out`). A run that ended before another began has no
 part in how that one died. Parts of one run (ranks, nodes, attempts, streams) are written at the same time, or
-are called so.
+are called so. Folders with names of any kind are runs if a day lies between them. What has no times stays with
+the last run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from logtriage.model import JOB_ROLES, Source, SourceRole
 from logtriage.regex import regex
 
 GAP_SECONDS = 120.0  # between runs whose names do not say that they are runs
+DAY_SECONDS = 86_400.0  # as much between folders that share neither names nor files; clocks differ by less
 LOOKED_AT = 6  # files of a run, whose ends tell when it was
 ENDS_BYTES = 8 << 10
 
@@ -65,7 +67,7 @@ class EarlierRun:
 class _Run:
     name: str
     sources: Sequence[Source]
-    is_called_so: bool
+    least_gap: float = 0.0  # seconds between it and the run after it
 
 
 def earlier_runs(
@@ -73,7 +75,7 @@ def earlier_runs(
 ) -> tuple[EarlierRun, ...]:
     """The runs that ended before the last one of these logs began, oldest first.
 
-    None where names do not part the logs into runs, where one of these has no times, or all ran at once.
+    None where names do not part the logs into runs, or all ran at once.
     """
     found: list[EarlierRun] = []
     rest = list(sources)
@@ -123,14 +125,13 @@ def _before_the_last(
     runs = _runs(sources)
     spans = [_span(root, run.sources, extents) for run in runs]
     dated = [(span, run) for span, run in zip(spans, runs, strict=True) if span is not None]
-    if len(dated) < 2 or len(dated) < len(runs):
+    if len(dated) < 2:
         return []
     (began, _), last = max(dated, key=lambda each: each[0])
     return [
         EarlierRun(run.name, ended, frozenset(source.file for source in run.sources))
         for (_, ended), run in dated
-        if run is not last
-        and ended + (0.0 if run.is_called_so and last.is_called_so else GAP_SECONDS) <= began
+        if run is not last and ended + run.least_gap <= began
     ]
 
 
@@ -165,14 +166,15 @@ def _by_folder(sources: Sequence[Source], depth: int) -> list[_Run]:
     )
     names = [{source.file.rsplit("/", 1)[-1] for source in within} for within in parted.values()]
     stems = {_NUMBER.sub("#", name) for name in last_names.values()}
-    if not are_runs and (are_hosts or len(stems) == 1 or not set.intersection(*names)):
+    if not are_runs and (are_hosts or len(stems) == 1):
         return []
+    gap = 0.0 if are_runs else GAP_SECONDS if set.intersection(*names) else DAY_SECONDS
     jobs = {
         folder: within
         for folder, within in parted.items()
         if any(source.role in JOB_ROLES for source in within)
     }
-    return [_Run(folder, within, are_runs) for folder, within in jobs.items()]
+    return [_Run(folder, within, gap) for folder, within in jobs.items()]
 
 
 def _by_name(of_jobs: Sequence[Source]) -> list[_Run]:
@@ -187,7 +189,7 @@ def _by_name(of_jobs: Sequence[Source]) -> list[_Run]:
         stems[told[0]].add(name.replace(told[0], "#", 1))
     if not stems or not set.intersection(*stems.values()):
         return []
-    return [_Run(run, within, True) for run, within in parted.items()]
+    return [_Run(run, within) for run, within in parted.items()]
 
 
 def _span(root: Path, sources: Sequence[Source], extents: Mapping[str, Extent]) -> tuple[float, float] | None:
