@@ -520,3 +520,48 @@ def test_the_ranks_that_a_slowed_down_device_holds_up_are_named(tmp_path: Path) 
     verdict = judged(tmp_path, {**files, "tn-1_gpu_state.csv": columns + states}).verdict
     assert verdict.failure_type == "gpu.thermal_power"
     assert (list(verdict.culprits.ranks), list(verdict.culprits.hosts)) == ([6], ["tn-1"])
+
+
+def test_an_average_behind_a_metric_and_the_phase_before_its_name_hide_no_wait() -> None:
+    below = "".join(
+        f"--> STEP: {step}/9000 -- GLOBAL_STEP: {step}\n     | > loss: 0.0{step}  (0.0718812)\n"
+        f"     | > step_time: 0.31  (0.3088812)\n     | > loader_time: 2.7{step}  (2.7132)\n\n"
+        for step in range(10, 30)
+    )
+    phases = "".join(
+        f"{clock(3.0 * step)} INFO step {step} train.data_time : 2.4 s train.compute_time : 0.4 s\n"
+        for step in range(1, 30)
+    )
+    for text in (below, phases):
+        found = findings(reading("out.log", text)).slowness
+        assert found is not None
+        assert found.failure_type == "slow.data"
+
+
+def epochs_after(reads: float, words: str) -> str:
+    """Epochs of 50 steps in 100 s, before each of which a count goes up to its total."""
+    text, now = "", 0.0
+    for epoch in range(1, 7):
+        text += f"Epoch {epoch}/30\n"
+        for part in range(1, 11):
+            now += reads / 10
+            text += f"{clock(now)} INFO {words} {part * 400} of 4000\n"
+        for step in (25, 50):
+            now += 50.0
+            text += f"{clock(now)} INFO step {step}/50 loss 2.{epoch}\n"
+    return text
+
+
+@pytest.mark.parametrize(
+    ("reads", "words", "failure_type"),
+    [
+        (300.0, "reading clips into the pool:", "slow.data"),
+        (10.0, "reading clips into the pool:", "none.running"),
+        (300.0, "evaluating, clips read:", "none.running"),
+        (300.0, "loading model shards:", "none.running"),
+    ],
+)
+def test_input_that_is_read_anew_before_each_epoch_for_longer_than_it_takes(
+    reads: float, words: str, failure_type: str
+) -> None:
+    assert decide(findings(reading("out.log", epochs_after(reads, words)))).failure_type == failure_type

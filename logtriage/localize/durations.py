@@ -27,7 +27,7 @@ _TIMING = regex(
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
 _DURATION = regex(
     r"^(?:time|(?:iter|step|batch)_(?:time|cost)|(?:avg_)?(?:batch|reader|data)_cost"
-    r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_wait"
+    r"|data(?:_(?:wait|load(?:ing)?|fetch(?:ing)?))?|(?:data_?loader|loader|input)_(?:wait|time)"
     r"|fwd_bwd|forward_backward|compute|comp|comm|wait|load|forward|backward|fwd|bwd|optim\w*|train"
     r"|(?:fwd|bwd|step|bwd_inner|bwd_allreduce)_microstep)(?:[_ ]?time)?$"
     r"|^t_(?!max|mult|min|cur|init|end|start|warm|total)[a-z]\w{2,20}$"  # `t_fwd=3.1`: what took so long

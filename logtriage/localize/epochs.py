@@ -51,9 +51,17 @@ def after_last_epoch(scene: Scene, progress: Progress) -> Line | None:
     return max((*saved, *evaluated), key=lambda line: line.number, default=None)
 
 
-def is_earlier_epoch(point: StepPoint) -> bool:
-    """Whether a step is of an epoch after which others come, as its own line says."""
+# `Epoch 7/40` on a line of its own, above the bar of that epoch.
+_HEADING = regex(r"(?i)^\W{0,8}epoch[ :=]{0,3}(?P<epoch>\d{1,6}) ?(?:/|of) ?(?P<total>\d{1,6})\W{0,8}$")
+
+
+def is_earlier_epoch(point: StepPoint, scene: Scene) -> bool:
+    """Whether a step is of an epoch after which others come, as its own line says or the heading above it."""
     told = _EPOCH_OF.search(point.text[:400])
+    if told is None:
+        above = [line for line in scene.lines(point.line.file) if line.number < point.line.number]
+        headings = (_HEADING.match(line.message[:60]) for line in reversed(above) if "poch" in line.text[:60])
+        told = next((each for each in headings if each is not None), None)
     return told is not None and int(told["epoch"]) < int(told["total"])
 
 

@@ -149,7 +149,7 @@ FORM_WIDTH = 20  # of a message without its numbers
 def _end(scene: Scene, progress: Progress) -> Line | None:
     """The line by which the job is done: it says so, or all that was to be done is."""
     said = next(iter(endings(scene, progress)), None)
-    done = said or _at_its_goal(progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
+    done = said or _at_its_goal(scene, progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
     return done or left_in_order(scene, progress)
 
 
@@ -219,12 +219,12 @@ def _failed_above(scene: Scene, done: Line) -> bool:
 BEYOND_GOAL = 2  # steps: counted from 1, with one more at the end
 
 
-def _at_its_goal(progress: Progress) -> Line | None:
+def _at_its_goal(scene: Scene, progress: Progress) -> Line | None:
     """The last step, where all who report steps have come to the one total that all know."""
     goals = {trace.goal for trace in progress.traces}
     if len(goals) != 1 or None in goals or "%|" in progress.traces[0].last.line.text:
         return None  # a bar that is full can be one epoch or a download
-    if any(is_earlier_epoch(trace.last) for trace in progress.traces):
+    if any(is_earlier_epoch(trace.last, scene) for trace in progress.traces):
         return None
     # Far beyond it, one counts something else than the other, such as updates and the steps within one.
     at_end = all(0 <= trace.last.step + 1 - (trace.goal or 0) <= BEYOND_GOAL for trace in progress.traces)

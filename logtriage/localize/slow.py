@@ -14,6 +14,7 @@ from logtriage.localize.awaited import awaited
 from logtriage.localize.busy_disks import busy_disk, slow_stretches
 from logtriage.localize.durations import DATA, WAIT, WORK, Duration, durations, timer_tables, timings
 from logtriage.localize.extremes import slowest_rank
+from logtriage.localize.filling import refilled
 from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
@@ -78,8 +79,13 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     return Slowness("slow.data", (), lines, typical, told)
 
 
-def _waited(values: Mapping[str, float]) -> tuple[float, float] | None:
+# What a step's durations are headed with says of which phase they are, and nothing of what took so long.
+_PHASE = regex(r"^(?:train(?:ing)?|time(?:rs?)?|perf(?:ormance)?|stats?)[./](?=[a-z])")
+
+
+def _waited(told: Mapping[str, float]) -> tuple[float, float] | None:
     """How long a step waited for data, and how long it took, by its named durations."""
+    values = {_PHASE.sub("", name): value for name, value in told.items()}
     data = [
         value
         for name, value in values.items()
@@ -245,6 +251,15 @@ def _profiled(scene: Scene) -> tuple[float, Line] | None:
     return None
 
 
+def _refilled(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
+    """A job whose input is read anew before each stretch of its steps."""
+    found = refilled(traces, scene)
+    if found is None:
+        return None
+    told = f"for {found.share:.0%} of the time no step is made while the input is read, again and again"
+    return Slowness("slow.data", (), found.lines, found.share, told)
+
+
 def _held_by_disk(traces: Sequence[Trace], scene: Scene) -> Slowness | None:
     """A job with stretches of slow steps, beside whose log a disk is shown that cannot keep up."""
     disk = busy_disk(scene)
@@ -340,7 +355,7 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         )
         lines = (lone.line, lone.step)
         return Slowness("slow.straggler", (), lines, lone.share, told, hosts=(lone.host,))
-    return starved(traces, scene) or _held_by_disk(traces, scene)
+    return starved(traces, scene) or _refilled(traces, scene) or _held_by_disk(traces, scene)
 
 
 def of_ranks(found: Straggling, topology: Topology) -> Slowness:

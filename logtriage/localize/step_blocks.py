@@ -15,7 +15,8 @@ from logtriage.regex import regex
 
 _METRIC = regex(
     r"^[^\w\n]{0,12}[A-Za-z][\w /().%-]{1,60}? ?[:=] {0,4}[-+]?\d[\d.,]{0,20}(?:e[-+]?\d{1,3})?"
-    r" ?[\w/%]{0,12}$"
+    r" ?[\w/%]{0,12}"
+    r"(?: {1,4}\([-+]?\d[\d.,]{0,20}(?:e[-+]?\d{1,3})?\))?$"  # and its average so far
 )
 MOST_LINES = 60  # of a block
 MOST_BLOCKS = 400
