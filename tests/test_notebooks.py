@@ -73,3 +73,50 @@ def test_the_lines_are_those_that_were_printed() -> None:
 @pytest.mark.parametrize("text", ["", "{", '{\n "level": "info"\n}', "step 1\n", '[\n "cells": [\n'])
 def test_other_texts_are_no_notebooks(text: str) -> None:
     assert learn_notebook(text.split("\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        (
+            [
+                "Cell In[7], line 2",
+                "      1 feed = Shards('/data')",
+                "----> 2 fit(model, feed)",
+                "",
+                "File /home/eva/sft/loop.py:41, in fit(model, feed, *rest)",
+                "     40 for row in feed:",
+                "---> 41     loss = model(row['labels'])",
+                "",
+                "File /opt/conda/lib/python3.11/site-packages/rows/row.py:88, in Row.__getitem__(self, key)",
+                "     87     if isinstance(key, str):",
+                "---> 88         return self.fields[key]",
+                "     89     return self.at(key)",
+            ],
+            "/home/eva/sft/loop.py:41 in fit",
+        ),
+        (["Cell In [7], line 2, in fit(feed)", "----> 2     row['labels']"], "Cell In [7]:2 in fit"),
+        (
+            [
+                "<ipython-input-7-0fa3> in <module>",
+                "      1 feed = Shards('/data')",
+                "----> 2 fit(model, feed)",
+                "~/sft/loop.py in fit(model, feed)",
+                "     40     for row in feed:",
+                "---> 41         loss = model(row['labels'])",
+                "/usr/lib/python3.8/collections/__init__.py in __getitem__(self, key)",
+                "---> 1010             raise KeyError(key)",
+            ],
+            "~/sft/loop.py:41 in fit",
+        ),
+    ],
+)
+def test_where_a_cell_raised_it_is_told_by_its_own_frames(
+    tmp_path: Path, frames: list[str], place: str
+) -> None:
+    head = "KeyError                                  Traceback (most recent call last)"
+    (tmp_path / "cell.txt").write_text(
+        "\n".join([*PRINTED[:2], "-" * 75, head, *frames, "", "KeyError: 'labels'\n"])
+    )
+    found = triage(tmp_path, offline=True, workers=1).verdict
+    assert (found.failure_type, found.evidence[0].raised_at) == ("code.key", place)

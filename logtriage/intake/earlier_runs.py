@@ -3,8 +3,8 @@
 People keep the folders of several runs in one (`outputs/2026-03-04/10-15-00/`, `run1/`, `run2/`), or files
 that a job's id tells apart (`slurm-4811.out`, `slurm-4812.out`). A run that ended before another began has no
 part in how that one died. Parts of one run (ranks, nodes, attempts, streams) are written at the same time, or
-are called so. Folders with names of any kind are runs if a day lies between them. What has no times stays with
-the last run.
+are called so. Folders with names of any kind are runs if a day lies between them. What has no times stays
+with the last run.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The grammar of one Python traceback, fed line by line.
 
 It reads what the interpreter prints (chains, groups, syntax errors, notes), and the same inside other
-clothes: rich's boxes, loguru's annotated frames, an inner traceback that a data loader, a pool, a spawned
-process or Ray put into the message of an outer exception.
+clothes: rich's boxes, loguru's annotated frames, IPython's cells, an inner traceback that a data loader, a
+pool, a spawned process or Ray put into the message of an outer exception.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from logtriage.intake.times import find_time
@@ -26,6 +26,16 @@ _ORIGINAL = regex(r"\s*(?:Original Traceback|-- Process \d+ terminated with the 
 _FRAME = regex(r"\s*(?:> ?)?File \"([^\"\n]{1,1000})\", line (\d{1,9})(?:, in ([^\n]{1,200}))?")
 BARE_FRAME = regex(r"\s+File \"[^\"\n]{1,1000}\", line \d{1,9}$")
 _BOX_FRAME = regex(r"[│|] *([^\s:│|][^:│\n]{0,400}):(\d{1,9})(?: in ([\w<>.]{1,200}))?")
+# IPython's: `Cell In[4], line 2, in train(model)`, `File /srv/a.py:88, in Loader.next(self)`, and before 8.0
+# `<ipython-input-4-0f> in <module>`, `/srv/a.py in next(self)` above an arrow that tells the line.
+_CELL_FRAME = regex(
+    r"(?P<cell>(?:Cell|Input) In ?\[\d{1,6}\])(?:, line (?P<row>\d{1,9}))?"
+    r"(?:, in (?P<by>[^(\n]{1,200}).{0,400})?$"
+    r"|File (?P<path>[~/]\S{1,1000}):(?P<number>\d{1,9})(?:, in (?P<caller>[^(\n]{1,200}).{0,400})?$"
+    r"|(?P<old><ipython-input-[\w-]{1,80}>|[~/]\S{1,1000}\.py[cx]?) in (?P<function>[^(\n]{1,200})"
+    r"(?:\(.{0,400})?$"
+)
+_ARROW = regex(r"-{2,}> ?(\d{1,9})\b")
 _BOX_TOP = regex(r"\s*(?:╭─|\+-{3,} Traceback)")
 _BOX_SIDE = regex(r"\s*[│|]")
 _BOX_END = regex(r"\s*(?:╰─|\+-{10,}\+?\s*$)")
@@ -183,6 +193,8 @@ class Traceback:
             return Part.FOREIGN
         if message[0] in " \t│└>":
             return Part.OWN
+        if self.state == "frames" and self._is_of_cells(message):
+            return Part.OWN
         if _CHAIN.match(message):
             self._join()
             return Part.OWN
@@ -193,6 +205,19 @@ class Traceback:
             return Part.FOREIGN
         self._add_exception(named, line)
         return Part.OWN
+
+    def _is_of_cells(self, message: str) -> bool:
+        """Take in a frame as IPython writes it, or the arrow that tells its line."""
+        if (arrow := _ARROW.match(message)) is not None:
+            if self.frames and not self.frames[-1].line:
+                self.frames[-1] = replace(self.frames[-1], line=int(arrow[1]))
+            return True
+        if (found := _CELL_FRAME.match(message)) is None:
+            return False
+        path = found["cell"] or found["path"] or found["old"]
+        function = (found["by"] or found["caller"] or found["function"] or "").strip()
+        self._take(path, int(found["row"] or found["number"] or 0), function)
+        return True
 
     def _in_box(self, message: str, blank: bool) -> Part:
         if _BOX_END.match(message):
@@ -274,10 +299,11 @@ class Traceback:
         return (name, text) if "." in name or last[0].isupper() else None
 
     def _add_frame(self, match: re.Match[str]) -> None:
+        self._take(match[1].strip(), int(match[2]), (match[3] or "").strip())
+
+    def _take(self, path: str, line: int, function: str) -> None:
         if len(self.frames) < _MOST_FRAMES:
-            path = match[1].strip()
-            function = (match[3] or "").strip()
-            self.frames.append(Frame(path, int(match[2]), function, is_user_code(path)))
+            self.frames.append(Frame(path, line, function, is_user_code(path)))
 
     def _add_exception(self, named: tuple[str, str], line: Line) -> None:
         kind, text = named

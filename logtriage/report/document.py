@@ -94,7 +94,7 @@ class Job(Part):
     started: Time | None = None
     ended: Time | None = None
     zone: Literal["UTC"] | None = Field(
-        default=None, description="null where some times name no zone: they are as written, the Z notwithstanding"
+        default=None, description="null where some times name no zone: these are as written, whatever Z says"
     )
     ranks: Count = Field(default=0, description="how many ranks were seen")
     hosts: tuple[Text, ...] = ()
