@@ -20,7 +20,9 @@ from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 _TIMING = regex(
-    r"(?P<name>(?:[A-Za-z]{2,12} (?=[Tt]ime\b))?[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)"
+    r"(?P<name>(?:[A-Za-z]{2,12} (?=[Tt]ime\b)|[Ww]ait(?:ing|ed|s)? (?:for|on) (?:the )?"
+    r"(?=(?:others?|peers?|ranks|all|everyone|machines|hosts|nodes|workers)\b))?"
+    r"[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)"
     r"(?: ?\((?P<named_unit>ms|s|sec|seconds|t)\))?\s*[:=]?\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
@@ -44,7 +46,10 @@ _QUOTES = str.maketrans("", "", "\"'")  # around the names of records: JSON's, a
 _OF_EACH = regex(r"(?:[\w.-]{1,30}/){0,3}([a-z]\w{1,30}?)_per_(?:batch|step|iter(?:ation)?)$")
 WAIT = regex(r"wait|comm|all.?reduce|sync|barrier|allgather|reduce", re.IGNORECASE)
 DATA = regex(r"data|load|fetch|input|reader|batch.?gen", re.IGNORECASE)
-WORK = regex(r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h|upda?t", re.IGNORECASE)
+WORK = regex(
+    r"comp|forward|backward|fwd|bwd|step|iter|train|optim|model|copy|h2d|d2h|upda?t|(?<![a-z])work(?![a-z])",
+    re.IGNORECASE,
+)
 
 
 def timings(text: str) -> dict[str, float]:

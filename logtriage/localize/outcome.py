@@ -16,17 +16,17 @@ from logtriage.localize.habits import NO_KINDS, Kinds
 from logtriage.localize.half_joined import half_joined
 from logtriage.localize.health_checks import only_checked
 from logtriage.localize.held_requests import held_requests
+from logtriage.localize.last_seen import last_seen
 from logtriage.localize.left_in_order import left_in_order
 from logtriage.localize.never_began import never_began
-from logtriage.localize.onlookers import clocks, standing
+from logtriage.localize.onlookers import standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, StepPoint, Trace, usual_interval
 from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
 from logtriage.localize.unanswered import unanswered
-from logtriage.model import JOB_ROLES, Level, Line, SourceRole
+from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
-from logtriage.rulebank.matcher import without_digits
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -84,9 +84,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
     if (silence := frozen_bar(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"the bar was drawn for {silence:.0f} s and did not move")
-    last_seen = _last_seen(scene, newest)
-    if newest.time is not None and last_seen is not None:
-        silence = last_seen - newest.time
+    seen_last = last_seen(scene, newest)
+    if newest.time is not None and seen_last is not None:
+        silence = seen_last - newest.time
         usual = usual_interval(progress.traces)
         still_talking = _lines_after(scene, newest) >= 3
         patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
@@ -113,37 +113,6 @@ def _is_later(step: StepPoint | None, line: Line) -> bool:
     if step is None or step.line.time is None or line.time is None:
         return step is not None
     return step.line.time > line.time
-
-
-def _last_seen(scene: Scene, last: Line) -> float | None:
-    """The latest time of the job's own lines.
-
-    Where its steps are dated at their head, a time within the words of a line after them (of what is to come,
-    of what somebody saw) is none at which the job wrote, and neither is what `date` printed; it is one if
-    lines of that form were written while it made steps.
-    """
-    dated_within = any(clocks(last.message[:400]))
-    times: list[float] = []
-    usual: set[tuple[str, str]] = set()
-    late: list[tuple[float, tuple[str, str]]] = []
-    for reading in scene.readings:
-        for line in reading.lines if reading.source.role in JOB_ROLES else ():
-            if line.time is None:
-                continue
-            before = last.time is not None and line.time <= last.time
-            is_within = not dated_within and ":" in line.message and any(clocks(line.message[:400]))
-            form = (line.file, without_digits(line.message[:FORM_WIDTH])) if is_within else None
-            if before:
-                times.append(line.time)
-                usual |= {form} if form is not None else set()
-            elif form is not None:
-                late.append((line.time, form))
-            elif dated_within or line.message.strip():
-                times.append(line.time)
-    return max((*times, *(time for time, form in late if form in usual)), default=None)
-
-
-FORM_WIDTH = 20  # of a message without its numbers
 
 
 def _end(scene: Scene, progress: Progress) -> Line | None:

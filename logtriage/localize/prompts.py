@@ -20,16 +20,18 @@ def prompted_hosts(scene: Scene) -> dict[str, str]:
 
     Of one file alone the prompt may be that of the machine from which its job was launched.
     """
-    for found in (_prompts(scene, named=False), _stated(scene)):
-        if len(set(found.values())) == len(found) > 1:
-            return found
-    return {}
+    prompts = _prompts(scene, named=False)
+    if len(set(prompts.values())) == len(prompts) > 1:
+        return prompts
+    stated = _stated(scene)  # of processes, of which one machine may run many, one after the other
+    return stated if len(set(stated.values())) > 1 else {}
 
 
 HEAD_LINES = 8
 _RUNS_ON = regex(
     rf"\b(?:[Pp]od \"?[a-z0-9][\w.-]{{0,120}}\"? (?:(?:is|was|running|started|scheduled|placed) ){{0,2}}"
     r"on (?:(?:node|host) )?|(?:[Rr]unning|[Ss]tarted|[Ll]aunched) on (?:the )?(?:node|host) "
+    r"|(?:(?<=^)|(?<=^# ))[Rr]unning on (?=\S{1,80}$)"  # Kaldi's queue.pl and others, above the command
     rf"|[Hh]ostname ?[:=] )({HOST_WORD})(?![\w.-])"
 )
 

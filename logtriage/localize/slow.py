@@ -16,6 +16,7 @@ from logtriage.localize.durations import DATA, WAIT, WORK, Duration, durations, 
 from logtriage.localize.extremes import slowest_rank
 from logtriage.localize.filling import refilled
 from logtriage.localize.lone_transport import lone_transport
+from logtriage.localize.pieces import pieces
 from logtriage.localize.progress import Progress, Trace, median
 from logtriage.localize.scene import Scene
 from logtriage.localize.step_blocks import step_blocks
@@ -324,12 +325,8 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
     found = compare(measured)
     if isinstance(found, Straggling):
         return of_ranks(_with_rest_of_machine(found, measured, topology), topology)
-    numbers: dict[str, int] = {}
-    if found is None and isinstance(of := compare(durations(scene, topology, numbers)), Straggling):
-        hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
-        told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {of.field!r} as on the other hosts"
-        ranks = tuple(sorted(rank for rank, host in topology.host_of_rank.items() if host in hosts))
-        return Slowness("slow.straggler", ranks, of.lines, of.factor, told, of.since, hosts=hosts)
+    if found is None and (slow := _slow_hosts(scene, topology)) is not None:
+        return slow
     if isinstance(found, Alike) and found.ranks * 2 < topology.size:
         whole = _whole_machines(measured, topology)
         if whole is not None:
@@ -356,6 +353,20 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         lines = (lone.line, lone.step)
         return Slowness("slow.straggler", (), lines, lone.share, told, hosts=(lone.host,))
     return starved(traces, scene) or _refilled(traces, scene) or _held_by_disk(traces, scene)
+
+
+def _slow_hosts(scene: Scene, topology: Topology) -> Slowness | None:
+    """The hosts that hold the others up, by times that are told of hosts and not of ranks."""
+    for told_of, what in ((durations, ""), (pieces, "each piece of work")):
+        numbers: dict[str, int] = {}
+        of = compare(told_of(scene, topology, numbers))
+        if isinstance(of, Straggling):
+            hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
+            field = what or repr(of.field)
+            told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {field} as on the other hosts"
+            ranks = tuple(sorted(rank for rank, host in topology.host_of_rank.items() if host in hosts))
+            return Slowness("slow.straggler", ranks, of.lines, of.factor, told, of.since, hosts=hosts)
+    return None
 
 
 def of_ranks(found: Straggling, topology: Topology) -> Slowness:
