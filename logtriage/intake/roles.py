@@ -251,7 +251,7 @@ _STATE_START = regex(
     r"|^nvidia-fabricmanager|^[\w /#.-]+\| +(?:[\d.]+|0x[\da-f]+|na) +\| "
 )
 # A person's note of what was run: "$ df -h", "root@n1:~# nvidia-smi", "# ipmitool sel elist".
-_COMMAND = regex(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")
+_COMMAND = regex(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?:[ ;]|$)")
 _STATE_COMMANDS = frozenset(
     [
         "nvidia-smi",
@@ -321,10 +321,10 @@ def _machine_role(lines: list[str]) -> SourceRole | None:
         return SourceRole.HARDWARE
     if any(_STATE_START.search(line) for line in start):
         return SourceRole.HARDWARE
-    boxes = sum(_BOX.match(line) is not None for line in lines)
+    boxes = [line for line in lines if _BOX.match(line)]
     states = sum(_STATE_START.search(line) is not None for line in lines)
-    if boxes > 0.6 * len(lines) and any(
-        "GPU" in line or "NVIDIA" in line or "Diagnostic" in line for line in lines
+    if len(boxes) > 0.6 * len(lines) and any(
+        "GPU" in line or "NVIDIA" in line or "Diagnostic" in line for line in boxes
     ):
         return SourceRole.HARDWARE
     return SourceRole.HARDWARE if states > 0.5 * len(lines) else None

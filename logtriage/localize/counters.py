@@ -148,7 +148,8 @@ def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | N
                 last = total.end() if total is not None else found.end(1)
                 numbers.append((int(found[1]), int(total[1]) if total is not None else None))
             if numbers:
-                yield line, _DIGITS.sub("#", text.replace("~", ""))[:160], numbers
+                # Columns are padded to a width: numbers of more digits have fewer blanks beside them.
+                yield line, " ".join(_DIGITS.sub("#", text.replace("~", "")).split())[:160], numbers
 
 
 def _rising(courses: Sequence[_Course]) -> list[_Course]:

@@ -6,15 +6,14 @@ copied the prompt that came back below says that the program ended; a crash or a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
+from logtriage.localize.shells import back_at_the_shell
 from logtriage.model import Level, Line
 from logtriage.regex import regex
 
 # `***** Total optimization steps = 2,100`, `total train steps: 900`
-_WHOLE = regex(
+WHOLE = regex(
     r"(?i)\btotal (?:number of )?(?:optimi[sz]ation|training|train|update|global) steps?\b[^\n=:\d]{0,40}"
     r"[=:] ?(?P<total>\d[\d,]{0,11})(?![\d.])"
 )
@@ -22,17 +21,6 @@ _SAVED = regex(
     r"(?i)\b(?:model|weights|checkpoint|adapter|state)s?(?: \S{1,40})? "
     r"(?:(?:was|were|has been|have been|successfully) ){0,2}saved\b"
     r"|\bsaved\b[^\n]{0,60}\b(?:model|weights|checkpoint|ckpt|adapter|state(?:_dict)?)s?\b"
-)
-# A prompt and what was called at it: `(env) me@cn-3:~/run$ `, `[me@cn-3 run]$ `, `C:\run>`.
-_PROMPT = regex(
-    r"^(?:\([\w.-]{1,40}\) ?)?(?:[a-z_][\w.-]{0,30}@[\w.-]{1,60}:[^\n$#%]{0,120}[$#%]"
-    r"|\[[a-z_][\w.-]{0,30}@[\w.-]{1,60} [^\]\n]{1,80}\][$#]|(?:PS )?[A-Z]:\\[^>\n]{0,160}>)\s*"
-    r"(?P<command>.*)$"
-)
-# Who looks at the log of another program, or starts it behind his back, has his prompt back before its end.
-_LOOKS = regex(
-    r"^(?:sudo )?(?:tail|head|cat|less|more|grep|zcat|sed|awk|watch|type|gc|get-content|kubectl|docker|podman"
-    r"|ssh|squeue|sbatch|qsub|bsub|screen|tmux|scp|nohup)\b|(?<!&)&\s*$|\| ?(?:head|tail|less|more|grep)\b",
 )
 LAST_LINES = 40  # behind the last step: a save, an evaluation, what trackers say when they close
 
@@ -48,20 +36,9 @@ def left_in_order(scene: Scene, progress: Progress) -> Line | None:
     saved = next((line for line in below if _SAVED.search(line.text[:600])), None)
     if saved is None:
         return None
-    above = [line for line in lines if line.number < last.line.number]
-    return saved if _is_back(above, below[-1]) or _is_last_of_all(scene, progress) else None
-
-
-def _is_back(above: Sequence[Line], end: Line) -> bool:
-    """Whether the prompt at which the program was called stands at the end, with nothing behind it."""
-    bare = _PROMPT.match(end.text[:300])
-    if bare is None or bare["command"]:
-        return False
-    told = (
-        _PROMPT.match(line.text[:600]) for line in reversed(above) if ">" in line.text or "@" in line.text
-    )
-    called = next((prompt["command"] for prompt in told if prompt is not None), "")
-    return bool(called) and not _LOOKS.search(called.lower())
+    back = back_at_the_shell(lines)
+    is_back = back is not None and back.number > saved.number
+    return saved if is_back or _is_last_of_all(scene, progress) else None
 
 
 def _is_loud(line: Line) -> bool:
@@ -79,5 +56,5 @@ def _is_last_of_all(scene: Scene, progress: Progress) -> bool:
         int(whole["total"].replace(",", "")) == goal
         for reading in scene.readings
         for line in reading.lines
-        if "steps" in line.text and (whole := _WHOLE.search(line.text[:600])) is not None
+        if "steps" in line.text and (whole := WHOLE.search(line.text[:600])) is not None
     )

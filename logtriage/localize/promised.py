@@ -1,0 +1,115 @@
+"""How far a log came with what it had to do: a count of a number that it named, in whatever words.
+
+`part 12 of 40`, `(96/96)`, `30 von 30`: whatever is counted, a number that stays and one that rises to it
+tell the work that there is and what of it is done.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from logtriage.localize.progress import Trace
+from logtriage.model import Line
+from logtriage.regex import regex
+
+_COUNT = regex(
+    r"(?<![\w./:%+~-])(?P<done>\d{1,9})(?: ?/ ?(?:共 ?)?| (?i:of|out of|von|van|sur|de|di|su|из|z|av|af) )"
+    r"(?P<all>\d{1,9})(?![\w/:-]|\.\d)"
+)
+_PERCENT = regex(r"(?<![\d.])(?P<done>\d{1,3})(?:\.\d{1,3})? ?%")
+# Who writes is numbered as well, and so is who tries again; and what is only brought in before the work.
+_NO_WORK = regex(
+    r"(?i)\b(?:ranks?|nodes?|hosts?|gpus?|devices?|workers?|process(?:es)?|threads?|replicas?)[\s#:=(\[]{0,4}$"
+    r"|\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies|ying)\w*|wait\w*|(?:pre)?load(?:ed|ing)?|import\w*|fetch\w*"
+    r"|captur\w*|warm\w*|initiali\w+|connect\w*|join\w*|compil\w+|resum\w+|restor\w+)\b"
+)
+_ROUND = regex(r"(?i)\b(?:epochs?|rounds?|pass(?:es)?|stages?|phases?|folds?|cycles?|iterations?|steps?)\b")
+LEAST_VALUES = 4  # of a count that rises
+FEW_VALUES = 3  # … of one that is under way
+LEAST_SPAN = 0.3  # of its file that it must cover: what is counted at start-up covers less
+LABEL = 40  # characters before a count that say what is counted
+WIDTH, PART = 600, 300
+LEAST_ALL, PERCENT = 2, 100
+Key = TypeVar("Key")
+
+
+@dataclass(slots=True)
+class _Course:
+    """The values of a count towards one number, where it began, and where it stands."""
+
+    values: set[int]
+    first: Line
+    last: Line
+    done: int
+    is_round: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllDone:
+    """The last line that counts all of all, and how many these are; 100 of what is told in percent."""
+
+    line: Line
+    whole: int
+
+
+def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
+    """Where a log counts all of all, and nothing that it counts is left undone."""
+    if not lines:
+        return None
+    courses: dict[int, _Course] = {}
+    percents: dict[str, _Course] = {}
+    fallen: dict[str, bool] = defaultdict(bool)
+    for line in lines:
+        text = line.message or line.text
+        if len(text) > WIDTH:  # a bar that is drawn again and again: where it began, and where it stands
+            text = f"{text[:PART]}\n{text[-PART:]}"
+        found = list(_COUNT.finditer(text)) if any(map(str.isdigit, text)) else []
+        for count in found:
+            done, whole = int(count["done"]), int(count["all"])
+            label = text[max(0, count.start() - LABEL) : count.start()]
+            if whole >= LEAST_ALL and done <= whole and _NO_WORK.search(label) is None:
+                is_round = _ROUND.search(label) is not None
+                _go_on(courses, whole, line, done, is_round)
+        if not found and "%" in text and (share := _PERCENT.search(text)) is not None:
+            label = text[max(0, share.start() - LABEL) : share.start()]
+            done = int(share["done"])
+            name = "".join(filter(str.isalpha, label))
+            if done <= PERCENT and _NO_WORK.search(label) is None:
+                fallen[name] |= name in percents and done < percents[name].done
+                _go_on(percents, name, line, done, False)
+    if any(_is_under_way(course, whole) for whole, course in courses.items()):
+        return None
+    complete = [(whole, course) for whole, course in courses.items() if course.done == whole]
+    complete += [
+        (PERCENT, each) for name, each in percents.items() if each.done == PERCENT and not fallen[name]
+    ]
+    rising = [(whole, course) for whole, course in complete if len(course.values) >= LEAST_VALUES]
+    if rising:
+        covered = max(each.last.offset for _, each in rising) - min(each.first.offset for _, each in rising)
+        if covered < LEAST_SPAN * (lines[-1].offset - lines[0].offset):
+            rising = []
+    # What the steps came to may be told as all of all only once, behind them.
+    reached = {trace.last.step for trace in traces if len(trace.points) >= LEAST_VALUES}
+    last_step = max((trace.last.line.number for trace in traces), default=0)
+    rising += [
+        (whole, course)
+        for whole, course in complete
+        if {whole, whole - 1} & reached and course.last.number > last_step
+    ]
+    ends = [AllDone(course.last, whole) for whole, course in rising]
+    return max(ends, key=lambda end: end.line.number, default=None)
+
+
+def _go_on(courses: dict[Key, _Course], key: Key, line: Line, done: int, is_round: bool) -> None:
+    course = courses.setdefault(key, _Course(set(), line, line, done, is_round))
+    course.values.add(done)
+    course.last, course.done = line, done
+    course.is_round |= is_round
+
+
+def _is_under_way(course: _Course, whole: int) -> bool:
+    """Whether a count ends below what there is to do; one value may number anything but rounds."""
+    return course.done < whole and (len(course.values) >= FEW_VALUES or course.is_round)
