@@ -79,3 +79,32 @@ def test_a_machine_for_whose_work_the_others_say_that_they_wait(slow: str | None
     decision = decide(findings(*(reading(f"{host}.log", of_host(host), host=host) for host in HOSTS)))
     assert decision.culprits.hosts == (() if slow is None else (slow,))
     assert decision.failure_type == ("none.running" if slow is None else "slow.straggler")
+
+
+def of_dealer(open_piece: int | None, *, quiet: float, count: int = 60) -> str:
+    """Work that one deals out to four machines at once, each piece of which takes about 30 s."""
+    told: list[tuple[float, str]] = []
+    for piece in range(count):
+        host, begun = HOSTS[piece % 4], 7.5 * piece
+        told.append((begun, f"assigned chunk {piece} of pass 2 to {host}"))
+        if piece != open_piece:
+            told.append((begun + 28.0, f"chunk writer: completed chunk {piece} of pass 2"))
+    end = max(at for at, _ in told) + quiet
+    told += [(end - quiet * share / 6, "dealer: lease renewed") for share in range(6)]
+    return "".join(f"{clock(at)} INFO {text}\n" for at, text in sorted(told))
+
+
+@pytest.mark.parametrize(
+    ("open_piece", "quiet", "failure_type", "hosts"),
+    [
+        (None, 30.0, "none.running", ()),
+        (50, 9000.0, "hang.silent", ("wk-6",)),
+        (50, 60.0, "none.running", ()),  # a long one may still end
+    ],
+)
+def test_a_piece_that_never_ends_is_what_the_job_waits_for(
+    open_piece: int | None, quiet: float, failure_type: str, hosts: tuple[str, ...]
+) -> None:
+    decision = decide(findings(reading("dealer.log", of_dealer(open_piece, quiet=quiet))))
+    assert (decision.failure_type, decision.culprits.hosts) == (failure_type, hosts)
+    assert not hosts or any("assigned chunk 50 " in each.line.text for each in decision.evidence)

@@ -64,12 +64,17 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return None  # who wrote them wrote nothing more: that job does not run
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None
+        if outcome.seen is None:
+            title, shows = "Nothing failed: the log ends among regular steps", "the last step in the log"
+        else:
+            title, shows = "Nothing failed: it was at work when somebody looked", outcome.why
+        last = last_line(findings.scene) if outcome.seen is not None else None
         return Decision(
             "none.running",
-            "Nothing failed: the log ends among regular steps",
+            title,
             RUNNING if sure else RUNNING_BESIDE_A_HINT,
             Culprits(),
-            (Evidence(outcome.line, "the last step in the log"),),
+            (Evidence(outcome.line, shows), *(Evidence(line, "the last line") for line in (last,) if line)),
             "localisation",
             outcome.why,
             "running",
@@ -149,11 +154,12 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
     last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))
+    hosts = tuple(findings.topology.hosts_of(ranks)) if findings.topology.is_spread else ()
     return Decision(
         "hang.silent",
         "Progress stopped and no error was written",
         0.7,
-        Culprits(ranks, tuple(findings.topology.hosts_of(ranks)) if findings.topology.is_spread else ()),
+        Culprits(ranks, outcome.hosts or hosts),
         tuple(evidence),
         "localisation",
         outcome.why,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps
+from logtriage.localize.dealt import dealt
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
@@ -23,10 +24,12 @@ from logtriage.localize.onlookers import standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.progress import Progress, StepPoint, Trace, usual_interval
 from logtriage.localize.reports_on_top import is_reported_on_top
-from logtriage.localize.scene import Scene
+from logtriage.localize.scene import Scene, Sign
+from logtriage.localize.took_leave import took_leave
 from logtriage.localize.unanswered import unanswered
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
+from logtriage.rulebank.matcher import without_digits
 
 # A pause is a hang when it is far longer than the job's usual time between steps and than a save or an
 # evaluation takes. Unicron (OSDI'24 poster) calls 3 average iterations a hang; logs print every n-th only.
@@ -45,7 +48,8 @@ class Outcome:
     silence: float = 0.0
     why: str = ""
     seen: Line | None = None  # what shows it beside the job's own lines
-    late: tuple[Line, ...] = ()  # of those who stand still where others went on
+    late: tuple[Line, ...] = ()  # of those who stand still where others went on …
+    hosts: tuple[str, ...] = ()  # … and their machines, where lines tell these alone
 
 
 def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS) -> Outcome:
@@ -79,7 +83,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             told = f"before any step, a bar was drawn for {bar[1]:.0f} s and did not move"
             return Outcome("hang", bar[0], bar[1], told)
         return Outcome("unclear", None, why="no step was ever reported")
-    newest = last.line
+    pieces = dealt(scene, last.line)
+    newest = last.line if pieces is None else pieces.ended
     if (silence := _watched_silence(scene, newest)) is not None:
         return Outcome("hang", newest, silence, f"no step while a watcher looked on for {silence:.0f} s")
     if (silence := frozen_bar(scene, newest)) is not None:
@@ -87,7 +92,7 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     seen_last = last_seen(scene, newest)
     if newest.time is not None and seen_last is not None:
         silence = seen_last - newest.time
-        usual = usual_interval(progress.traces)
+        usual = usual_interval(progress.traces) if pieces is None else pieces.usual
         still_talking = _lines_after(scene, newest) >= 3
         patience = max(HANG_SECONDS, HANG_INTERVALS * usual)
         if still_talking:  # heartbeats and monitors go on without a step: shorter silence is enough
@@ -98,9 +103,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             told = f"the bar was drawn at 0, and nothing but polls came for {silence:.0f} s"
             return Outcome("hang", newest, silence, told)
         if usual > 0 and silence > patience:
-            return Outcome(
-                "hang", newest, silence, f"no step for {silence:.0f} s where one took about {usual:.1f} s"
-            )
+            told = f"no step for {silence:.0f} s where one took about {usual:.1f} s"
+            left = pieces.open if pieces is not None else {}
+            return Outcome("hang", newest, silence, told, late=tuple(left.values()), hosts=tuple(left))
     if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
@@ -119,7 +124,7 @@ def _end(scene: Scene, progress: Progress) -> Line | None:
     """The line by which the job is done: it says so, or all that was to be done is."""
     said = next(iter(endings(scene, progress)), None)
     done = said or _at_its_goal(scene, progress) or after_last_epoch(scene, progress) or _all_pods_done(scene)
-    return done or left_in_order(scene, progress)
+    return done or left_in_order(scene, progress) or took_leave(scene, progress)
 
 
 # A row of `kubectl get pods`, with or without the column of namespaces.
@@ -147,9 +152,13 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
 
     Where no step was ever reported, `done` right below an error only says that the program left.
     """
+    of_pieces = _ends_of_pieces(progress)
+    said = [
+        sign for sign in reversed(progress.completed) if (sign.line.file, sign.line.number) not in of_pieces
+    ]
     said = [
         sign
-        for sign in reversed(progress.completed)
+        for sign in said
         if is_reported_on_top(sign.line, scene)
         or (progress.new_steps_after(sign.line) < 2 and not drawn_anew(scene, sign.line))
     ]
@@ -161,6 +170,28 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
         or says_status_zero(sign.line)
         or not _failed_above(scene, sign.line)
     ]
+
+
+PIECES, APART = 4, 600.0  # files of processes, and seconds between their ends: ranks of one job end together
+
+
+def _ends_of_pieces(progress: Progress) -> frozenset[tuple[str, int]]:
+    """Where processes that were dealt pieces of work say, one after the other, that they are done.
+
+    Who dealt them out, and tells of the steps, goes on in a file of its own.
+    """
+    stepped = {trace.file for trace in progress.traces}
+    kinds: dict[str, dict[str, Sign]] = {}
+    for sign in progress.completed if stepped else ():
+        if sign.line.file not in stepped and sign.source.role is not SourceRole.SCHEDULER:
+            form = f"{without_digits(sign.line.file)} {without_digits(sign.line.message)[:12]}"
+            kinds.setdefault(form, {})[sign.line.file] = sign
+    found: set[tuple[str, int]] = set()
+    for of_files in kinds.values():
+        times = [sign.line.time for sign in of_files.values() if sign.line.time is not None]
+        if len(times) >= PIECES and max(times) - min(times) > APART:
+            found |= {(sign.line.file, sign.line.number) for sign in of_files.values()}
+    return frozenset(found)
 
 
 _STATUS_ZERO = regex(
