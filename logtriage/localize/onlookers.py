@@ -97,7 +97,8 @@ _CHANGED = regex(
 _STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
 _NOW = regex(
     r"(?P<iso>\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d(?::\d\d)?)"
-    r"|\b(?P<day>[A-Z][a-z]{2} +\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?: (?P<half>[AP]M))?"
+    r"|\b(?:(?P<day>[A-Z][a-z]{2} +\d{1,2})|(?P<british>\d{1,2} [A-Z][a-z]{2})) "
+    r"(?P<clock>\d\d:\d\d:\d\d)(?: (?P<half>[AP]M))?"
     r" (?:\S{1,6} )?(?P<year>\d{4})\b"
 )
 _PACE = regex(r"[ ,](?P<seconds>\d{1,5}(?:\.\d+)?)s/it\b")
@@ -182,7 +183,8 @@ def clocks(text: str) -> Iterator[datetime]:
     """The times in a text as its machine's clock showed them, whatever its zone."""
     for told in _NOW.finditer(text):
         half = told["half"]
-        stated = told["iso"] or " ".join(filter(None, (told["day"], told["clock"], half, told["year"])))
+        day = told["day"] or " ".join(reversed((told["british"] or "").split()))
+        stated = told["iso"] or " ".join(filter(None, (day, told["clock"], half, told["year"])))
         form = "%b %d %I:%M:%S %p %Y" if half else "%b %d %H:%M:%S %Y"
         try:
             if told["iso"]:

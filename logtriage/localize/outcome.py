@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from logtriage.localize.at_work import at_work, went_on
 from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps
 from logtriage.localize.dealt import dealt
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
@@ -62,6 +63,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
         return Outcome("unclear", bad.line, why=f"a process ended with {describe(bad.code)}")
     finished = _end(scene, progress)
     if finished is not None:
+        if (seen := went_on(scene, finished)) is not None:
+            return Outcome("running", seen.line, why=seen.why, seen=seen.line)
         return Outcome("completed", finished, why="the program says that it is done")
     last = progress.last_step
     held = held_requests(scene)
@@ -82,6 +85,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
         if (bar := frozen_before_steps(scene)) is not None:
             told = f"before any step, a bar was drawn for {bar[1]:.0f} s and did not move"
             return Outcome("hang", bar[0], bar[1], told)
+        if (seen := at_work(scene)) is not None:
+            return Outcome("running", seen.line, why=seen.why, seen=seen.line)
         return Outcome("unclear", None, why="no step was ever reported")
     pieces = dealt(scene, last.line)
     newest = last.line if pieces is None else pieces.ended
