@@ -16,6 +16,7 @@ from logtriage.localize.courses import broke_off_alone
 from logtriage.localize.divergence import Divergence, diverged
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
+from logtriage.localize.idle_gpu import left_idle
 from logtriage.localize.outcome import Outcome
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
@@ -35,10 +36,10 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         for each in findings.candidates
     ):
         return None  # a launcher says that the job failed: whatever the steps look like, it is not well
-    if outcome.kind == "hang" and not hints:
+    if outcome.kind == "hang" and (not hints or _was_seen_standing(root, outcome)):
         if any(not tells_of_silence(line) for line in last_errors(findings)):
             return None  # whoever was silent spoke at last, of something else
-        return _hang(findings, outcome)
+        return hang(findings, outcome)
     if slow is not None and (not hints or _is_reaction(root, slow)):
         return slow_job(findings, slow, ())
     if not hints and (left := diverged(findings.progress.traces, findings.scene)) is not None:
@@ -59,7 +60,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
     if hints:
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
-        return _hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
+        return hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
     if outcome.kind == "running" and root is None and (last_errors(findings) or _raised_last(findings)):
         return None  # who wrote them wrote nothing more: that job does not run
     if outcome.kind == "running" and outcome.line is not None:
@@ -95,6 +96,15 @@ def _raised_last(findings: Findings) -> bool:
     )
 
 
+def _was_seen_standing(root: Group | None, outcome: Outcome) -> bool:
+    """Whether all that ended the job is a notice that it was cancelled: somebody saw that it stood still."""
+    return (
+        root is not None
+        and (root.failure_type, root.sureness < 2) == ("scheduler.cancelled", True)
+        and outcome.seen is not None
+    )
+
+
 def _is_reaction(root: Group | None, slow: Slowness) -> bool:
     """Whether all that ended the job is a notice that it was cancelled: somebody saw that it was slow."""
     return (
@@ -121,10 +131,13 @@ def _has_stacks(scene: Scene) -> bool:
     ) or any(line.number > stepped.get(line.file, 0) for line in asked_stacks(scene))
 
 
-def _hang(findings: Findings, outcome: Outcome) -> Decision:
-    of_files = findings.topology.rank_of_file
+def hang(findings: Findings, outcome: Outcome, symptoms: tuple[Candidate, ...] = ()) -> Decision:
+    """A job that stands still: who stopped first, and what shows it; `symptoms` is what ended it at last."""
+    of_files, rank_of = findings.topology.rank_of_file, findings.topology.rank
     traces = [
-        each if each.rank is not None else replace(each, rank=of_files.get(each.file))
+        each
+        if each.rank is not None
+        else replace(each, rank=of_files.get(each.file, rank_of(each.last.line)))
         for each in findings.progress.traces
     ]
     first = stopped_first(traces)
@@ -140,6 +153,9 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
         )
         ranks = tuple(early)
         evidence += [Evidence(line, "its peers all wrote more behind this") for line in early.values()][:3]
+    if not ranks and (idle := _whose_gpu_is_idle(findings)) is not None:
+        ranks = (idle[0],)
+        evidence.append(Evidence(idle[1], "its GPU does nothing, while those of all its peers spin"))
     if outcome.line is not None and outcome.line not in [each.line for each in evidence]:
         evidence.append(Evidence(outcome.line, "the last sign of progress"))
     own = _last_after(findings.scene, outcome.line) if outcome.line else None
@@ -164,12 +180,21 @@ def _hang(findings: Findings, outcome: Outcome) -> Decision:
         "localisation",
         outcome.why,
         "failed",
+        symptoms=symptoms,
         collect_next=(
             "Stacks of all ranks while it hangs: py-spy dump --pid PID for each process.",
             "A collective time-out that is shorter than your patience, so that the watchdog names the "
             "operation.",
         ),
     )
+
+
+def _whose_gpu_is_idle(findings: Findings) -> tuple[int, Line] | None:
+    """The rank whose GPU alone does nothing, of a job that runs on one machine and on all of its GPUs."""
+    found = left_idle(findings.scene)
+    if found is None or findings.topology.is_spread or findings.topology.size not in (0, found[1]):
+        return None
+    return found[0], found[2]
 
 
 def _diverged(left: Divergence, outcome: Outcome) -> Decision:

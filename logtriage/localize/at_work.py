@@ -43,7 +43,7 @@ _WAITS = regex(
 
 def at_work(scene: Scene) -> Sight | None:
     """What shows that the job was alive when somebody looked, and that it had just written."""
-    looks = [reading for reading in scene.readings if _is_look(reading.lines)]
+    looks = [reading for reading in scene.readings if is_look(reading.lines)]
     if not looks:
         return None
     files = {reading.source.file for reading in looks}
@@ -84,7 +84,7 @@ def went_on(scene: Scene, done: Line) -> Sight | None:
     return at_work(scene) if last - done.time >= WENT_ON_SECONDS else None
 
 
-def _is_look(lines: Sequence[Line]) -> bool:
+def is_look(lines: Sequence[Line]) -> bool:
     """Whether a file holds what a person asked at a terminal, and no log."""
     first = next((line.text for line in lines if line.text.strip()), "")
     return len(lines) <= GLANCE_LINES and _PROMPT.match(first[:300]) is not None

@@ -54,6 +54,20 @@ def frozen_before_steps(scene: Scene) -> tuple[Line, float] | None:
     return None
 
 
+def unfinished_bars(scene: Scene) -> list[Line]:
+    """The bars with which files end that came to no end: of whatever was under way."""
+    found = []
+    for reading in scene.readings:
+        lines = reading.lines if reading.source.role in JOB_ROLES else ()
+        last = next((line for line in reversed(lines) if line.text.strip()), None)
+        if last is None or "<" not in last.text[-400:]:
+            continue
+        drawn = list(_BAR.finditer(last.text[-BAR_WIDTH:]))
+        if drawn and 0 < int(drawn[-1]["count"]) < int(drawn[-1]["total"]):
+            found.append(last)
+    return found
+
+
 def drawn_anew(scene: Scene, done: Line) -> bool:
     """Whether the file in which a program says that it is done ends amid a bar that was begun after that.
 

@@ -17,7 +17,7 @@ from logtriage.regex import regex
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    told = _counted(scene) | _keyed(scene) | _communicating(scene)
+    told = _of_one_machine(scene) | _counted(scene) | _keyed(scene) | _communicating(scene)
     return told | _reported(scene.sources, exits) | _said(scene)
 
 
@@ -36,6 +36,27 @@ def _counted(scene: Scene) -> dict[str, int]:
     if len(ranks) < len(told) or len(sizes) != 1 or len(told) < 2 or max(ranks) >= max(sizes):
         return {}
     return {file: rank for file, (rank, _) in told.items()}
+
+
+_WORLD = regex(r"(?i)\b(?:rank_size|world[_ ]?size|nranks|num_processes)\b\W{1,4}(\d{1,6})\b")
+WORLD_LINES = 40  # at the head of a file
+
+
+def _of_one_machine(scene: Scene) -> dict[str, int]:
+    """Files of the devices 0 to n - 1 of one machine, each of which says that n processes are all."""
+    files: dict[str, int] = {}
+    worlds: set[int] = set()
+    for reading in scene.readings:
+        source = reading.source
+        if source.local_rank is None or source.role not in JOB_ROLES:
+            continue
+        heads = (line.text[:400] for line in reading.lines[:WORLD_LINES])
+        said = {int(world[1]) for head in heads if (world := _WORLD.search(head)) is not None}
+        if source.host is not None or source.rank is not None or len(said) != 1:
+            return {}
+        files[source.file] = source.local_rank
+        worlds |= said
+    return files if worlds == {len(files)} and sorted(files.values()) == list(range(len(files))) else {}
 
 
 def _communicating(scene: Scene) -> dict[str, int]:

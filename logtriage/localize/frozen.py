@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from logtriage.localize.local_dates import local_dates
 from logtriage.localize.onlookers import BUSY, LATER_SECONDS, LEAST_MIB, Sight, clocks, running
 from logtriage.localize.progress import Trace, usual_interval
 from logtriage.localize.scene import Scene
@@ -32,6 +33,11 @@ _LISTED = regex(
     r"^\s*-[rwxsStT-]{9}\S? .{1,120}? (?P<day>[A-Z][a-z]{2} +\d{1,2}) (?P<clock>\d\d:\d\d) "
     r"(?P<file>\S{1,300})\s*$"
 )
+# The same of `ls --time-style=+%T`, which tells no day.
+_LISTED_TODAY = regex(
+    r"^\s*-[rwxsStT-]{9}\S? +\d{1,4} \S{1,40} +\S{1,40} +\d{1,15} (?P<clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?) "
+    r"(?P<file>\S{1,300})\s*$"
+)
 _PERCENT = regex(r"(?<![\d.])(\d{1,3}) ?%")
 _MIB = regex(r"(?<![\d.])(\d{3,7}) ?MiB")
 
@@ -46,6 +52,7 @@ def frozen(scene: Scene, last: Line, traces: Sequence[Trace]) -> Sight | None:
         or _listed(scene, last, patience)
         or _tailed(scene, last, patience)
         or _quoted(scene, last, traces, patience)
+        or _dated_by_its_end(scene, last, patience)
         or _queued(scene, last, patience)
         or _polled(scene, last, patience)
         or _said(scene, last, patience)
@@ -135,14 +142,20 @@ def _listed(scene: Scene, last: Line, patience: float) -> Sight | None:
         rows = [
             (line, row)
             for line in reading.lines
-            if name in line.text and (row := _LISTED.match(line.text[:600])) is not None
+            if name in line.text
+            and (row := _LISTED.match(line.text[:600]) or _LISTED_TODAY.match(line.text[:600])) is not None
         ]
         named = [(line, row) for line, row in rows if row["file"].rsplit("/", 1)[-1] == name]
+        named = [(line, row) for line, row in named if last.file.endswith(row["file"])] or named
         if not named:
             continue
         now = max((now for line in reading.lines for now in told_now(line)), default=None)
         line, row = named[-1]
-        if now is None or (changed := _of_year(f"{row['day']} {row['clock']}", now)) is None:
+        if now is None:
+            continue
+        day = row.groupdict().get("day")
+        changed = _of_year(f"{day} {row['clock']}", now) if day else _of_today(row["clock"], now)
+        if changed is None:
             continue
         if (silence := (now - changed).total_seconds()) > patience:
             return Sight(line, f"the log had not grown for {silence:.0f} s when somebody looked")
@@ -200,6 +213,7 @@ def told_now(line: Line) -> Iterator[datetime]:
     """The clocks of a line that tells of the present, as `date` does; not of files that are listed."""
     if _PRESENT.search(line.text[:400]) is not None and _LISTED.match(line.text[:600]) is None:
         yield from clocks(line.text[:400])
+    yield from local_dates(line.text.strip())
 
 
 def _of_year(stated: str, now: datetime) -> datetime | None:
@@ -211,6 +225,42 @@ def _of_year(stated: str, now: datetime) -> datetime | None:
             continue
         if found <= now + timedelta(days=1):
             return found
+    return None
+
+
+def _of_today(clock: str, now: datetime) -> datetime | None:
+    """A time without a day: the last one before `now`."""
+    hour, minute, *second = map(int, clock.split(":"))
+    if hour > 23:
+        return None
+    found = now.replace(hour=hour, minute=minute, second=second[0] if second else 0)
+    return found if found <= now else found - timedelta(days=1)
+
+
+# Who is there when somebody looks: `kubectl get pods`, `ps`, GPUs in use.
+_THERE = regex(
+    r"\b(?:Running|RUNNING)\b|^\s*\d{1,8} +(?:\S+ +)?[RSD][lsLN<+]{0,4} +[\d:-]{5,12}\b"
+    r"|^\s*\d{1,3}, +\d{1,3} ?%, "
+)
+
+
+def _dated_by_its_end(scene: Scene, last: Line, patience: float) -> Sight | None:
+    """The time of the log's last line, as somebody saw it beside a later clock, while the job was there."""
+    ends = [line.time for line in scene.lines(last.file) if line.time is not None]
+    end = naive(max(ends))
+    for reading in scene.readings:
+        if reading.source.file == last.file or len(reading.lines) > LINES_BEHIND:
+            continue
+        now = max((now for line in reading.lines for now in told_now(line)), default=None)
+        if now is None or (silence := (now - end).total_seconds()) <= patience or is_zone(silence):
+            continue
+        seen = [
+            line
+            for line in reading.lines
+            if any(abs((at - end).total_seconds()) <= 1.0 for at in clocks(line.text[:400]))
+        ]
+        if seen and any(_THERE.search(line.text[:300]) for line in reading.lines):
+            return Sight(seen[-1], f"still the last line of the log {silence:.0f} s after it was written")
     return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from logtriage.localize.at_work import is_look
+from logtriage.localize.frozen import told_now
 from logtriage.localize.onlookers import clocks
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Line
@@ -30,6 +32,8 @@ def last_seen(scene: Scene, last: Line) -> float | None:
     late: list[tuple[float, tuple[str, str]]] = []
     for reading in scene.readings:
         lines = reading.lines if reading.source.role in JOB_ROLES else ()
+        if reading.source.file != last.file and is_look(lines) and any(map(_is_now, lines)):
+            continue  # below what `date` printed nothing was written by the job
         ahead = _ahead(lines) if shown and reading.source.file != last.file else 0.0
         for line in lines:
             if line.time is None:
@@ -46,6 +50,10 @@ def last_seen(scene: Scene, last: Line) -> float | None:
             elif dated_within or line.message.strip():
                 times.append(time)
     return max((*times, *(time for time, form in late if form in usual)), default=None)
+
+
+def _is_now(line: Line) -> bool:
+    return any(True for _ in told_now(line))
 
 
 def _is_at(now: datetime, time: float) -> bool:

@@ -62,12 +62,23 @@ def _alive(scene: Scene, last: Line) -> Sight | None:
     return None
 
 
+# `ps -C python -o pid,stat,etime,args --no-headers`: the columns of the rows below it.
+_COLUMNS = regex(r"\bps\b[^|\n]{0,120}? -[a-zA-Z]{0,3}o ?(?P<columns>[a-z]{2,8}(?:[=:,][\w=:,]{0,120})?)")
+
+
 def running(scene: Scene) -> Iterator[tuple[Line, float]]:
     """Rows of `ps` (with ELAPSED) and `squeue` of what still runs, with its seconds since the start."""
     for reading in scene.readings:
-        column, state = -1, -1
+        column, state, is_bare = -1, -1, False
         for line in reading.lines:
+            asked = _COLUMNS.search(line.text[:300]) if "etime" in line.text[:300] else None
+            if asked is not None:
+                names = [name.partition(":")[0].partition("=")[0] for name in asked["columns"].split(",")]
+                column, state, is_bare = names.index("etime") if "etime" in names else -1, -1, True
+                continue
             cells = line.text.split()
+            if is_bare and not (column < len(cells) and _ELAPSED.fullmatch(cells[column])):
+                column, is_bare = -1, False  # the rows end, or begin with a heading
             head = "ELAPSED" in cells or ("JOBID" in cells and "TIME" in cells)
             if head:
                 column = cells.index("ELAPSED" if "ELAPSED" in cells else "TIME")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from logtriage.localize.at_work import at_work, went_on
-from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps
+from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps, unfinished_bars
 from logtriage.localize.dealt import dealt
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
@@ -87,6 +87,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", bar[0], bar[1], told)
         if (seen := at_work(scene)) is not None:
             return Outcome("running", seen.line, why=seen.why, seen=seen.line)
+        for left in unfinished_bars(scene):
+            if (seen := standing(scene, left)) is not None:
+                return Outcome("hang", left, why=seen.why, seen=seen.line)
         return Outcome("unclear", None, why="no step was ever reported")
     pieces = dealt(scene, last.line)
     newest = last.line if pieces is None else pieces.ended
