@@ -170,7 +170,8 @@ def hang(findings: Findings, outcome: Outcome, symptoms: tuple[Candidate, ...] =
     last = _latest(findings.scene) or last_line(findings.scene)
     if last is not None and last not in [each.line for each in evidence]:
         evidence.append(Evidence(last, "the log goes on without a step"))
-    hosts = tuple(findings.topology.hosts_of(ranks)) if findings.topology.is_spread else ()
+    there = findings.topology.hosts_of(ranks) if findings.topology.is_spread else ()
+    hosts = tuple(dict.fromkeys(findings.topology.machine(host) or host for host in there))
     return Decision(
         "hang.silent",
         "Progress stopped and no error was written",
