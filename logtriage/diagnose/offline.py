@@ -10,7 +10,7 @@ from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.fewer_adapters import with_fewer_adapters
 from logtriage.diagnose.odd_one_out import with_odd_one
 from logtriage.diagnose.own_words import behind_own_words
-from logtriage.diagnose.quiet import slow_job, undecided, without_error
+from logtriage.diagnose.quiet import hang, slow_job, undecided, without_error
 from logtriage.diagnose.recorded import recorded_alone, recorded_elsewhere, with_recorded_ranks
 from logtriage.diagnose.slowed_down import with_slow_ranks
 from logtriage.diagnose.stated import from_group, is_fatal
@@ -18,6 +18,7 @@ from logtriage.diagnose.victims import behind_a_consequence, died_first
 from logtriage.diagnose.warned import is_only_warned
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
+from logtriage.localize.cleared_away import cleared_away
 from logtriage.localize.findings import Findings
 from logtriage.localize.outcome import (
     STEPS_SINCE,
@@ -80,6 +81,8 @@ def _decided(findings: Findings) -> Decision:
             return quiet
     if root is None:
         return died_first(findings, ()) or undecided(findings)
+    if (still := cleared_away(findings.scene, findings.progress, findings.outcome, root)) is not None:
+        return hang(findings, still, tuple(root.members))
     is_open = root.failure_type in (*CONSEQUENCES, "collective.desync", "collective.init")
     if is_open and not root.is_learned:
         deeper = behind_a_consequence(findings, root)
