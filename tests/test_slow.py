@@ -565,3 +565,19 @@ def test_input_that_is_read_anew_before_each_epoch_for_longer_than_it_takes(
     reads: float, words: str, failure_type: str
 ) -> None:
     assert decide(findings(reading("out.log", epochs_after(reads, words)))).failure_type == failure_type
+
+
+@pytest.mark.parametrize(
+    ("load", "late", "hosts"), [(188.3, 9.0, ("cn-7",)), (188.3, 2.0, ()), (11.2, 9.0, ())]
+)
+def test_a_machine_of_far_more_load_than_the_others_holds_slow_steps_up(
+    load: float, late: float, hosts: tuple[str, ...]
+) -> None:
+    text = steps(40, every=2.0) + steps(40, first=41, at=80.0, every=late)
+    loads = {"cn-4": 8.1, "cn-5": 7.9, "cn-7": load, "cn-8": 8.4}
+    look = "".join(
+        f"=== {host} ===\n 09:0{at}:11 up 31 days,  2 users,  load average: {now}, {now}, 8.00\n"
+        for at, (host, now) in enumerate(loads.items())
+    )
+    slow = findings(reading("out.log", text), reading("look.txt", look)).slowness
+    assert (slow.hosts if slow is not None else ()) == hosts

@@ -87,9 +87,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", bar[0], bar[1], told)
         if (seen := at_work(scene)) is not None:
             return Outcome("running", seen.line, why=seen.why, seen=seen.line)
-        for left in unfinished_bars(scene):
-            if (seen := standing(scene, left)) is not None:
-                return Outcome("hang", left, why=seen.why, seen=seen.line)
+        for drawn in unfinished_bars(scene):
+            if (seen := standing(scene, drawn)) is not None:
+                return Outcome("hang", drawn, why=seen.why, seen=seen.line)
         return Outcome("unclear", None, why="no step was ever reported")
     pieces = dealt(scene, last.line)
     newest = last.line if pieces is None else pieces.ended
