@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from logtriage.localize.frozen import naive, told_now
-from logtriage.localize.onlookers import GLANCE_LINES, Sight, running
+from logtriage.localize.onlookers import GLANCE_LINES, LATER_SECONDS, Sight, running
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
@@ -82,6 +82,34 @@ def went_on(scene: Scene, done: Line) -> Sight | None:
         return None
     last = max((line.time for line in since if line.time is not None), default=done.time)
     return at_work(scene) if last - done.time >= WENT_ON_SECONDS else None
+
+
+def still_there(scene: Scene, done: Line) -> Sight | None:
+    """What shows that a job was alive for hours behind all that it did: it never got out."""
+    looks = [reading for reading in scene.readings if is_look(reading.lines)]
+    files = {reading.source.file for reading in looks}
+    logs = [
+        reading
+        for reading in scene.readings
+        if reading.source.role in JOB_ROLES and reading.source.file not in files
+    ]
+    times = [line.time for log in logs for line in log.lines if line.time is not None and line.text.strip()]
+    if not looks or not times or all(log.source.file != done.file for log in logs):
+        return None
+    begun, newest = naive(min(times)), naive(max(times))
+    for look in looks:
+        now = max((now for line in look.lines for now in told_now(line)), default=None)
+        if now is None or (silence := (now - newest).total_seconds()) <= LATER_SECONDS:
+            continue
+        age = (now - begun).total_seconds()
+        for line, elapsed in running(scene):
+            # The row of another job would tell another age.
+            if line.file == look.source.file and abs(elapsed - age) <= max(SLACK_SECONDS, age / 10):
+                return Sight(line, f"it was done, and still there {silence:.0f} s after its last words")
+    return None
+
+
+SLACK_SECONDS = 900.0  # between the start of a job and the first line that it wrote
 
 
 def is_look(lines: Sequence[Line]) -> bool:

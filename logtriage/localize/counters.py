@@ -149,7 +149,7 @@ def _numbered(scene: Scene) -> Iterator[tuple[Line, str, list[tuple[int, int | N
                 numbers.append((int(found[1]), int(total[1]) if total is not None else None))
             if numbers:
                 # Columns are padded to a width: numbers of more digits have fewer blanks beside them.
-                yield line, " ".join(_DIGITS.sub("#", text.replace("~", "")).split())[:160], numbers
+                yield line, "".join(_DIGITS.sub("#", text.replace("~", "")).split())[:160], numbers
 
 
 def _rising(courses: Sequence[_Course]) -> list[_Course]:

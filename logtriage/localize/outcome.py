@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from logtriage.localize.at_work import at_work, went_on
+from logtriage.localize.at_work import at_work, still_there, went_on
 from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps, unfinished_bars
 from logtriage.localize.dealt import dealt
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
@@ -65,6 +65,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     if finished is not None:
         if (seen := went_on(scene, finished)) is not None:
             return Outcome("running", seen.line, why=seen.why, seen=seen.line)
+        if (seen := still_there(scene, finished)) is not None:
+            return Outcome("hang", finished, why=seen.why, seen=seen.line)
         return Outcome("completed", finished, why="the program says that it is done")
     last = progress.last_step
     held = held_requests(scene)
@@ -112,8 +114,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             return Outcome("hang", newest, silence, told)
         if usual > 0 and silence > patience:
             told = f"no step for {silence:.0f} s where one took about {usual:.1f} s"
-            left = pieces.open if pieces is not None else {}
-            return Outcome("hang", newest, silence, told, late=tuple(left.values()), hosts=tuple(left))
+            held_up = pieces.open if pieces is not None else {}
+            late, hosts = tuple(held_up.values()), tuple(held_up)
+            return Outcome("hang", newest, silence, told, late=late, hosts=hosts)
     if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:

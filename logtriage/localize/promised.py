@@ -17,7 +17,7 @@ from logtriage.regex import regex
 
 _COUNT = regex(
     r"(?<![\w./:%+~-])(?P<done>\d{1,9})(?: ?/ ?(?:共 ?)?| (?i:of|out of|von|van|sur|de|di|su|из|z|av|af) )"
-    r"(?P<all>\d{1,9})(?![\w/:-]|\.\d)"
+    r"(?P<all>\d{1,9})(?![\w/-]|[.:]\d)"
 )
 _PERCENT = regex(r"(?<![\d.])(?P<done>\d{1,3})(?:\.\d{1,3})? ?%")
 # Who writes is numbered as well, and so is who tries again; and what is only brought in before the work.
@@ -91,6 +91,9 @@ def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
         covered = max(each.last.offset for _, each in rising) - min(each.first.offset for _, each in rising)
         if covered < LEAST_SPAN * (lines[-1].offset - lines[0].offset):
             rising = []
+    ends = [
+        AllDone(trace.last.line, trace.last.step) for trace in traces if _came_to_its_number(lines, trace)
+    ]
     # What the steps came to may be told as all of all only once, behind them.
     reached = {trace.last.step for trace in traces if len(trace.points) >= LEAST_VALUES}
     last_step = max((trace.last.line.number for trace in traces), default=0)
@@ -99,8 +102,42 @@ def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
         for whole, course in complete
         if {whole, whole - 1} & reached and course.last.number > last_step
     ]
-    ends = [AllDone(course.last, whole) for whole, course in rising]
+    ends += [AllDone(course.last, whole) for whole, course in rising]
     return max(ends, key=lambda end: end.line.number, default=None)
+
+
+# How many steps there are to be: said before the first (`500 steps`), or set (`--max-steps 500`).
+_STEPS = r"(?:steps?|iter(?:ation)?s?|epochs?|rounds?|updates?|generations?|episodes?)"
+_PROMISE = regex(
+    rf"(?i)(?<![\w.])(?P<number>\d{{1,9}}) {_STEPS}\b"
+    rf"|(?P<set>[\w-]{{0,30}}{_STEPS})['\"]?[ =:]{{1,3}}(?P<value>\d{{1,9}})(?![\w.]|/\d)"
+)
+# Numbers of steps after which something is done again and again, or from which a run goes on.
+_NOT_ALL = regex(
+    r"(?i)save|eval|log|warm|accum|ckpt|check|val|test|every|freq|per|decay|resum|start|init|done|early|patien"
+)
+_ONE_NUMBER = regex(r"(?<![\w.])\d{1,9}(?![\w.])")
+
+
+def _came_to_its_number(lines: Sequence[Line], trace: Trace) -> bool:
+    """Whether a writer's last step has the number that was promised, or that its steps all name."""
+    first, last = trace.points[0], trace.last
+    if len(trace.points) < LEAST_VALUES or first.step >= last.step:
+        return False
+    named = [
+        _ONE_NUMBER.findall(point.line.message[:WIDTH]).count(str(last.step))
+        for point in (first, trace.points[len(trace.points) // 2], last)
+    ]
+    if named[0] == named[1] == 1 and named[2] == LEAST_ALL:
+        return True
+    promised = {
+        int(told["number"] or told["value"])
+        for line in lines
+        if line.number < first.line.number
+        for told in _PROMISE.finditer(line.text[:WIDTH])
+        if _NOT_ALL.search(told["set"] or "") is None
+    }
+    return max(promised, default=0) == last.step
 
 
 def _go_on(courses: dict[Key, _Course], key: Key, line: Line, done: int, is_round: bool) -> None:

@@ -23,9 +23,10 @@ _BARE = regex(r"^(?:[\w()-]{1,20})?(?:[$❯]|>{1,3})$")
 # Who looks at the log of another program, or starts it behind his back, has his prompt back before its end.
 _LOOKS = regex(
     r"^(?:sudo )?(?:tail|head|cat|less|more|grep|zcat|sed|awk|watch|type|gc|get-content|kubectl|docker|podman"
-    r"|ssh|squeue|sbatch|qsub|bsub|screen|tmux|scp|nohup|date|ls|stat|ps|top|nvidia-smi|srun --jobid)\b"
+    r"|ssh|squeue|sbatch|qsub|bsub|screen|tmux|scp|nohup|ps|top|nvidia-smi|srun --jobid)\b"
     r"|(?<!&)&\s*$|\| ?(?:head|tail|less|more|grep)\b",
 )
+_SMALL = regex(r"^(?:sudo )?(?:ls|ll|date|stat|du|df|pwd|cd|echo|wc|history|sha256sum|md5sum)\b")
 _TRACED = regex(r"^\+{1,4} (?:\w{1,40}=\S{0,200} )*(?P<program>[A-Za-z\[][\w./\[-]{0,200})(?: |$)")
 # What scripts call behind the work: none of these takes long, or is the work.
 _AFTERWARDS = regex(
@@ -68,7 +69,7 @@ def _is_back(lines: Sequence[Line], end: Line) -> bool:
         called = (prompt["command"] for prompt in prompts if prompt is not None)
     else:
         return False
-    command = next(called, "")
+    command = next((each for each in called if each and not _SMALL.match(each)), "")
     return bool(command) and not _LOOKS.search(command.lower())
 
 

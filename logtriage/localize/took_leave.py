@@ -38,6 +38,7 @@ _LEAVES = regex(
     r"|\b(?:stopped|closed|destroyed|released|shut down|shutting down|closing|stopping)"
     rf"(?: (?:all|the|\w{{1,20}})){{0,2}} {_SERVED}\b"
     r"|\b(?:total|overall|whole|wall)[- ]?(?:clock |run ?|elapsed |wall |execution )?time\b"
+    r"|\b(?:elapsed|took|lasted)\b[^\d\n]{0,12}\d|\bshut ?down complete"
     r"|(?:^|[\s:|\]>])(?:good ?-?bye|bye(?: bye)?|good night|gute nacht|auf wiedersehen|tschüss|au revoir"
     r"|adiós|arrivederci|adeus|tot ziens|до свидания|再见|さようなら|exiting|leaving|all done|done|fin"
     r"|finished|fertig)[\s.!]*$"
@@ -45,10 +46,11 @@ _LEAVES = regex(
 # What was made, and where it lies: told as done, or as a file of a kind that jobs make.
 _PRODUCT = regex(
     r"(?i)\b(?:saved|wrote|written|exported|stored|dumped|uploaded|published|committed|saving|writing) "
+    r"|\b\d{1,9} \w{3,20} in \d[\d.,:]{0,12} ?(?:s|sec|seconds?|m|min|minutes|h|hours)\b"
     r"|[\w/-]/[^\s'\"]{1,200}\.(?:pth?|ckpt|safetensors|bin|onnx|gguf|h5|hdf5|keras|npz|npy|pkl|pickle|parquet"
     r"|arrow|jsonl?|csv|tsv|model|vocab|faiss|ubj|msgpack|orbax|nemo|engine|zarr|tar|zip)\b"
 )
-_SAVING = regex(r"(?i)\b(?:saving|writing|exporting|uploading|storing)\b")
+_SAVING = regex(r"(?i)\b(?:saving|writing|exporting|uploading|storing)\b(?! \d+ bytes)")
 # Words of failure that deny it, and what git says of a folder of results.
 _NOTHING = regex(
     r"(?i)\b(?:0|no) (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)\W{1,3}0\b"
