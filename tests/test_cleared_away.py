@@ -51,3 +51,35 @@ def test_what_worked_until_its_end_was_ended(
     tmp_path: Path, ended: str, expected: str, idle: timedelta, said: str, save: float
 ) -> None:
     assert found(tmp_path, ended, idle, said, save)[0] == expected
+
+
+def answers(rank: int, done: int, *, waits: bool) -> str:
+    """A rank that answers its 200 questions, one every 12 s, below a bar without times."""
+    text = f"{BEGAN:%Y-%m-%d %H:%M:%S} judge of rank {rank}/4 host c3{rank // 2}\n"
+    for number in range(10, done + 1, 10):
+        minutes, seconds = divmod(12 * number, 60)
+        drawn = "█" * (number // 20)
+        told = f"{number}/200 [{minutes}:{seconds:02d}<09:10, 12.1s/it]"
+        text += f"rank {rank}: {number // 2}%|{drawn:10}| {told}\n"
+    end = BEGAN + timedelta(seconds=12 * done + 5 + rank)
+    return text + (f"{end:%Y-%m-%d %H:%M:%S} rank {rank} has answered all, gathers\n" if waits else "")
+
+
+@pytest.mark.parametrize(
+    ("done", "hours", "expected"),
+    [
+        (130, 9.3, ("hang.silent", (2,))),
+        (200, 9.3, ("scheduler.time_limit", ())),  # they all are at one place: what they do there is not told
+        (130, 0.9, ("scheduler.time_limit", ())),  # the others wait no longer than they worked
+    ],
+)
+def test_a_rank_that_broke_off_long_before_the_limit_while_its_peers_wait(
+    tmp_path: Path, done: int, hours: float, expected: tuple[str, tuple[int, ...]]
+) -> None:
+    for rank in range(4):
+        is_late = rank == 2 and done < 200
+        text = answers(rank, done if is_late else 200, waits=not is_late)
+        (tmp_path / f"judge-{rank}.out").write_text(text)
+    (tmp_path / "judge.err").write_text(LIMIT.format(at=BEGAN + timedelta(hours=hours)) + "\n")
+    verdict = triage(tmp_path, offline=True, workers=1).verdict
+    assert (verdict.failure_type, tuple(verdict.culprits.ranks)) == expected

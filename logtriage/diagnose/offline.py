@@ -81,7 +81,8 @@ def _decided(findings: Findings) -> Decision:
             return quiet
     if root is None:
         return died_first(findings, ()) or undecided(findings)
-    if (still := cleared_away(findings.scene, findings.progress, findings.outcome, root)) is not None:
+    seen = findings.scene, findings.progress, findings.topology, findings.outcome
+    if (still := cleared_away(*seen, root)) is not None:
         return hang(findings, still, tuple(root.members))
     is_open = root.failure_type in (*CONSEQUENCES, "collective.desync", "collective.init")
     if is_open and not root.is_learned:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from logtriage.localize.cascade import Group
+from logtriage.localize.courses import broke_off_alone
 from logtriage.localize.outcome import HANG_INTERVALS, LONGEST_PAUSES, Outcome
 from logtriage.localize.progress import Progress, StepPoint, usual_interval
 from logtriage.localize.scene import Scene
+from logtriage.localize.topology import Topology
 from logtriage.model import JOB_ROLES, Line
 
 _ENDS = ("scheduler.time_limit", "scheduler.cancelled")
@@ -24,7 +26,9 @@ LEAST_UNDATED = 4  # lines behind the last step that bear no time may have been 
 ZONE, ZONE_REST, LONGEST_ZONE = 1800.0, 45.0, 14 * 3600.0  # by which the scheduler's clock may be another
 
 
-def cleared_away(scene: Scene, progress: Progress, outcome: Outcome, root: Group | None) -> Outcome | None:
+def cleared_away(
+    scene: Scene, progress: Progress, topology: Topology, outcome: Outcome, root: Group | None
+) -> Outcome | None:
     """The hang that a limit, or who cancelled the job, only ended; None where the job worked until then."""
     if root is None or root.failure_type not in _ENDS:
         return None
@@ -32,6 +36,8 @@ def cleared_away(scene: Scene, progress: Progress, outcome: Outcome, root: Group
         return outcome if outcome.seen is not None or outcome.silence >= IDLE_SECONDS else None
     dated = [(each.time, each.line) for each in root.causes if each.time is not None]
     step, usual = progress.last_step, usual_interval(progress.traces)
+    if dated and step is None:
+        return _one_broke_off(scene, topology, *max(dated, key=lambda each: each[0]))
     if not dated or step is None or step.line.time is None or not usual:
         return None
     ended, told = max(dated, key=lambda each: each[0])
@@ -47,6 +53,24 @@ def cleared_away(scene: Scene, progress: Progress, outcome: Outcome, root: Group
         return None
     why = f"no step for {silence:.0f} s before it was ended, where one took about {usual:.1f} s"
     return Outcome("hang", step.line, silence, why, seen=told)
+
+
+def _one_broke_off(scene: Scene, topology: Topology, ended: float, told: Line) -> Outcome | None:
+    """Of a job without steps: a rank that wrote but the beginning of what its peers did, hours before that.
+
+    The peers have long done their part, and wait.
+    """
+    early = tuple(broke_off_alone(scene, topology, frozenset()).values())
+    times = list(_written(scene, ended - NOTICE_SECONDS)) if early else []
+    if not times:
+        return None
+    silence = ended - max(times)
+    if silence < max(UNSEEN_SECONDS, LONGEST_PAUSES * (max(times) - min(times))) or _may_be_zone(
+        silence, 0.0
+    ):
+        return None
+    why = f"its peers did all of theirs, and nobody wrote for {silence:.0f} s before the job was ended"
+    return Outcome("hang", early[0], silence, why, seen=told, late=early)
 
 
 def _written(scene: Scene, until: float) -> Iterator[float]:

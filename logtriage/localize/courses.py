@@ -32,6 +32,11 @@ def own_files(scene: Scene, topology: Topology) -> dict[int, Reading]:
     return found
 
 
+def _kind(line: Line) -> str:
+    """A line without its numbers, and without what a bar draws of them."""
+    return without_digits(line.message.partition("%|")[0])[:200]
+
+
 def broke_off_alone(scene: Scene, topology: Topology, stepped: Set[int]) -> dict[int, Line]:
     """The last lines of the few ranks whose whole course is the beginning of that of all peers but one.
 
@@ -46,7 +51,7 @@ def broke_off_alone(scene: Scene, topology: Topology, stepped: Set[int]) -> dict
         written = [line for line in reading.lines if line.text.strip()]
         if not reading.whole or not LEAST_LINES <= len(written) <= MOST_LINES:
             return {}
-        courses[rank] = tuple(without_digits(line.message)[:200] for line in written)
+        courses[rank] = tuple(map(_kind, written))
         last[rank] = written[-1]
     if len(courses) < max(LEAST_RANKS, topology.size):
         return {}

@@ -89,7 +89,7 @@ def _is_of_several(reading: Reading) -> bool:
     return sum(times >= KEYED for times in named.values()) > 1
 
 
-_KEY = regex(r"(?:^|[ ,|;(\[{])\"?(?:global_)?rank\"?[ =:]{1,2}(\d{1,6})(?=$|[ ,|;)\]}])", re.IGNORECASE)
+_KEY = regex(r"(?:^|[ ,|;(\[{])\"?(?:global_)?rank\"?[ =:]{1,2}(\d{1,6})(?=$|[ ,|;)\]}]|: )", re.IGNORECASE)
 KEYED = 10  # so many lines of a file …
 KEYED_SHARE = 0.3  # … and this share of them name the same rank, and no line another
 
