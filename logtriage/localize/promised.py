@@ -80,8 +80,12 @@ def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
             if done <= PERCENT and _NO_WORK.search(label) is None:
                 fallen[name] |= name in percents and done < percents[name].done
                 _go_on(percents, name, line, done, False)
-    if any(_is_under_way(course, whole) for whole, course in courses.items()):
-        return None
+    ended = {course.last.number for whole, course in courses.items() if course.done == whole}
+    if any(
+        _is_under_way(course, whole) or (course.done < whole and course.last.number in ended)
+        for whole, course in courses.items()
+    ):
+        return None  # one value may number anything, but not beside a count of all: `chapter 2/5 page 30/30`
     complete = [(whole, course) for whole, course in courses.items() if course.done == whole]
     complete += [
         (PERCENT, each) for name, each in percents.items() if each.done == PERCENT and not fallen[name]

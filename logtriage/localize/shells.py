@@ -27,7 +27,7 @@ _LOOKS = regex(
     r"|(?<!&)&\s*$|\| ?(?:head|tail|less|more|grep)\b",
 )
 _SMALL = regex(r"^(?:sudo )?(?:ls|ll|date|stat|du|df|pwd|cd|echo|wc|history|sha256sum|md5sum)\b")
-_TRACED = regex(r"^\+{1,4} (?:\w{1,40}=\S{0,200} )*(?P<program>[A-Za-z\[][\w./\[-]{0,200})(?: |$)")
+_TRACED = regex(r"^\+{1,4} (?:\w{1,40}=\S{0,200} )*(?P<program>[A-Za-z./~\[][\w./\[-]{0,200})(?: |$)")
 # What scripts call behind the work: none of these takes long, or is the work.
 _AFTERWARDS = regex(
     r"(?:\[{1,2}|cat|chmod|cp|date|deactivate|du|echo|exit|find|gzip|head|ls|md5sum|mv|printf|rm|set|sha256sum"

@@ -31,6 +31,7 @@ _SERVED = (
 )
 _LEAVES = regex(
     r"(?i)\bresource_tracker: there appear to be \d|\bshutdown hook called|\bwandb: synced \d"
+    r"|\.service: (?:deactivated successfully|succeeded)\."
     r"|\bdestroy_process_group\(\) was not called before program exit"
     r"|\bparent process exited, terminating worker"
     rf"|\b{_SERVED}(?: (?:is|was|were|has|have|been|all|now)){{0,3}}"
