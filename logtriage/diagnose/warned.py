@@ -1,10 +1,16 @@
-"""A job that was only warned: who writes a warning and then a step was not stopped by what it warned of."""
+"""A job that was only warned: who writes a warning and then a step was not stopped by what it warned of.
+
+Nor was a job that runs to the end of its logs stopped by what a machine complained of without being sure.
+"""
 
 from __future__ import annotations
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
+from logtriage.localize.machine_complaints import LIVED_WITH_SECONDS, OF_MACHINES
+from logtriage.localize.unjoined import NEEDED
 from logtriage.model import Level
+from logtriage.rulebank.rule import Strength
 
 # Who cannot read, write or load something raises an exception or goes on; a machine's fault may work on.
 _STOPS_AT_ONCE = (
@@ -21,7 +27,19 @@ def is_only_warned(findings: Findings) -> bool:
     causes = [each for group in groups for each in group.causes]
     if findings.outcome.kind != "running" or not causes:
         return False
-    return all(_is_warning(each) and findings.progress.new_steps_after(each.line) > 0 for each in causes)
+    return all(
+        _is_of_machine(each, findings)
+        or (_is_warning(each) and findings.progress.new_steps_after(each.line) > 0)
+        for each in causes
+    )
+
+
+def _is_of_machine(candidate: Candidate, findings: Findings) -> bool:
+    """Whether a machine's log complains of what nobody steps without, and not later than the job steps."""
+    last = findings.progress.last_time
+    is_early = last is None or candidate.time is None or candidate.time <= last + LIVED_WITH_SECONDS
+    is_needed = candidate.source_role in OF_MACHINES and candidate.failure_type.startswith(NEEDED)
+    return is_needed and candidate.strength is not Strength.DEFINITE and is_early
 
 
 def _is_warning(candidate: Candidate) -> bool:

@@ -32,6 +32,7 @@ from logtriage.localize.slow import Slowness, slowness
 from logtriage.localize.survival import survivors
 from logtriage.localize.timeline import aligned, clock_offsets
 from logtriage.localize.topology import Topology, gather_topology
+from logtriage.localize.unjoined import without_unjoined
 from logtriage.localize.used_up import with_used_up
 from logtriage.localize.waited_out import before_the_limit
 from logtriage.model import ClockOffset, Line, SourceRole
@@ -85,6 +86,7 @@ def find(scene: Scene, bank: Bank, deposits: Deposits | None = None, kinds: Kind
     candidates += fewer_gpus(scene, progress, topology)
     candidates = without_earlier_incarnations(with_closing_times(candidates, scene), scene)
     candidates = with_used_up(survivors(candidates, scene, progress, topology, kinds), scene)
+    candidates = without_unjoined(candidates, scene, progress, bank.explains)
     candidates = as_seen(without_usual_states(candidates, scene), scene, progress, topology)
     candidates = broken_in_the_run(candidates, scene, progress)
     candidates = as_brought_back(candidates, scene, topology, kinds)

@@ -31,15 +31,15 @@ STEPS_BY_ALL = 3  # which nobody makes without the machine that stalled
 AWAKE_SECONDS = 15.0  # who writes so long after a crash has not crashed; clocks of one machine agree better
 NO_MORE_OFTEN = 3.0  # times as often as while the job went on: more would be an outage
 
-_MACHINE = (SourceRole.KERNEL, SourceRole.HARDWARE)
+OF_MACHINES = (SourceRole.KERNEL, SourceRole.HARDWARE)
 # What comes and goes without a trace: connections to servers. A process that crashed is one of the job's only
 # where the job stops: of a synchronous one no rank can be missing.
 _PASSES = ("storage.", "network.connection")
 # A machine that stalls for a while, or comes near a limit, may go on; who is lost makes no step any more.
-_STALLS = ("host.node_lost", "host.resource_limit")
+STALLS = ("host.node_lost", "host.resource_limit")
 # So it is with whom the kernel killed for its memory, and whose access to a GPU it stopped.
 _CRASH = ("process.", "host.out_of_memory", "cuda.")
-_RANKS_ARE = regex(r"(?i)^(?:python|pt_|ray|torchrun|pytest|ipython|conda)|^<")  # what ranks are called, too
+RANKS_ARE = regex(r"(?i)^(?:python|pt_|ray|torchrun|pytest|ipython|conda)|^<")  # what ranks are called, too
 
 
 def lived_with(
@@ -55,21 +55,21 @@ def lived_with(
     Those after which the job made steps for long, or was `done`; of a kind of which it lived with many, the
     few others too; what good runs had; and crashes after which all ranks of that machine wrote on.
     """
-    complaints = [each for each in candidates if each.source_role in _MACHINE and each.rule is not None]
+    complaints = [each for each in candidates if each.source_role in OF_MACHINES and each.rule is not None]
     if not complaints:
         return set()
     dated = dated_steps(progress)
     last = progress.last_time
     weak = [each for each in complaints if each.strength is Strength.HINT]
     passing = [each for each in complaints if each.strength is not Strength.HINT and _may_pass(each)]
-    usual = {_kind(each) for each in weak if _was_outlived(each, dated, last)}
+    usual = {kind_of(each) for each in weak if _was_outlived(each, dated, last)}
     habits = _habits(passing, dated, last)
     beside = _crashes_of_others(passing, candidates, scene, topology, last)
     programs = _lived_without(passing, dated, last)
     return {
         (each.line.file, each.line.number)
         for each in (*weak, *passing)
-        if _kind(each) in usual | habits
+        if kind_of(each) in usual | habits
         or id(each) in beside
         or (each in passing and _program(each) in programs)
         or (each in passing and _was_outlived(each, dated, last))
@@ -94,8 +94,8 @@ def _habits(
     lived = [each for each in passing if _was_outlived(each, dated, last)]
     until = _lived_until(dated, last)
     healthy, rest = until - min(dated[0][0], *times, until), max(times) - until
-    before = Counter(map(_kind, lived))
-    after = Counter(_kind(each) for each in passing) - before
+    before = Counter(map(kind_of, lived))
+    after = Counter(kind_of(each) for each in passing) - before
     return {
         kind
         for kind, count in before.items()
@@ -117,9 +117,9 @@ def unfelt(candidates: Sequence[Candidate], progress: Progress) -> set[tuple[str
     passing = [
         each
         for each in candidates
-        if each.source_role in _MACHINE
+        if each.source_role in OF_MACHINES
         and each.rule is not None
-        and each.failure_type.startswith((*_PASSES, *_STALLS))
+        and each.failure_type.startswith((*_PASSES, *STALLS))
     ]
     open_ = [each for each in passing if not each.recovered and each.strength is not Strength.DEFINITE]
     if any(map(_tells_of_files, candidates)):
@@ -127,19 +127,19 @@ def unfelt(candidates: Sequence[Candidate], progress: Progress) -> set[tuple[str
     if not open_ or not dated or last is None:
         return set()
     found: set[tuple[str, int]] = set()
-    for kind in {_kind(each) for each in open_}:
+    for kind in {kind_of(each) for each in open_}:
         times = [
             (each.time, each.host or each.line.file)
             for each in passing
-            if _kind(each) == kind and each.time is not None
+            if kind_of(each) == kind and each.time is not None
         ]
-        lived = [each.time for each in passing if _kind(each) == kind and _was_outlived(each, dated, last)]
+        lived = [each.time for each in passing if kind_of(each) == kind and _was_outlived(each, dated, last)]
         near = [each for each, _ in times if last - LIVED_WITH_SECONDS <= each <= last + LIVED_WITH_SECONDS]
         span = max(last - LIVED_WITH_SECONDS - dated[0][0], LIVED_WITH_SECONDS)
         before = sum(each < last - LIVED_WITH_SECONDS for each, _ in times)
         usual = before / span * 2 * LIVED_WITH_SECONDS
         if lived and len({host for _, host in times}) > 1 and len(near) <= NO_MORE_OFTEN * max(1.0, usual):
-            found |= {(each.line.file, each.line.number) for each in open_ if _kind(each) == kind}
+            found |= {(each.line.file, each.line.number) for each in open_ if kind_of(each) == kind}
     return found
 
 
@@ -181,12 +181,12 @@ def _crashes_of_others(
                     last[writer] = max(last.get(writer, line.time), line.time)
     waited = {each.rank for each in candidates if each.failure_type == "collective.timeout"}
     complained = max(
-        (each.time for each in candidates if each.source_role not in _MACHINE and each.time is not None),
+        (each.time for each in candidates if each.source_role not in OF_MACHINES and each.time is not None),
         default=0.0,
     )
     stepped = last_step if last_step is not None else math.inf
     looked_on = max((line.time or 0.0 for line in _ends(scene)), default=0.0)
-    told = [each.line.text for each in candidates if each.source_role not in _MACHINE]
+    told = [each.line.text for each in candidates if each.source_role not in OF_MACHINES]
 
     @cache
     def is_told(by_memory: bool) -> bool:
@@ -221,7 +221,7 @@ _CLOCK = regex(r"\d:\d\d")
 
 def _may_be_missed(killed: Candidate, candidates: Sequence[Candidate]) -> bool:
     """Whether the job says, undated, that a process was killed, and one was that is called as ranks are."""
-    return _RANKS_ARE.match(killed.capture("name") or "") is not None and any(
+    return RANKS_ARE.match(killed.capture("name") or "") is not None and any(
         each.failure_type == "process.killed" and _CLOCK.search(each.line.text[:120]) is None
         for each in candidates
         if each.source_role in OF_RANKS and not each.recovered
@@ -243,14 +243,14 @@ _TOLD_CRASH = regex(
 
 def doubted(candidates: Sequence[Candidate]) -> set[tuple[str, int]]:
     """The places of machines' words on crashes of which the job knows nothing, but how its ranks ended."""
-    told = [each for each in candidates if each.source_role not in _MACHINE]
+    told = [each for each in candidates if each.source_role not in OF_MACHINES]
     codes = {code for each in told if (code := each.capture("exitcode")) is not None}
     if not codes or codes & _BY_CRASH or any(_TOLD_CRASH.search(each.line.text[:1000]) for each in told):
         return set()
     return {
         (each.line.file, each.line.number)
         for each in candidates
-        if each.source_role in _MACHINE and each.failure_type.startswith("process.") and not each.recovered
+        if each.source_role in OF_MACHINES and each.failure_type.startswith("process.") and not each.recovered
     }
 
 
@@ -265,7 +265,7 @@ def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology
     ends = [
         (each.capture("exitcode"), each.time)
         for each in candidates
-        if each.source_role not in _MACHINE and topology.machine(each.host) == machine is not None
+        if each.source_role not in OF_MACHINES and topology.machine(each.host) == machine is not None
     ]
     told = [(code, time) for code, time in ends if code is not None and time is not None]
     return bool(told) and all(
@@ -276,7 +276,7 @@ def _ended_otherwise(crash: Candidate, candidates: Sequence[Candidate], topology
 def _program(candidate: Candidate) -> str | None:
     """The program that a machine tells of, where ranks are not called so as a rule."""
     name = candidate.capture("name") if candidate.failure_type.startswith(_CRASH) else None
-    return None if name is None or _RANKS_ARE.match(name) else name
+    return None if name is None or RANKS_ARE.match(name) else name
 
 
 def _lived_without(
@@ -297,7 +297,7 @@ def _came_elsewhere(
         each
         for each in crashes
         if each.host != crash.host
-        and _kind(each) == _kind(crash)
+        and kind_of(each) == kind_of(crash)
         and abs((each.time or 0.0) - (crash.time or 0.0)) > OUTLIVED_SECONDS
     )
     if next(apart, None) is None:
@@ -310,12 +310,12 @@ _BY_KILL = frozenset(("-9", "9", "137"))
 
 def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
     return any(
-        each.capture("exitcode") in _BY_KILL for each in candidates if each.source_role not in _MACHINE
+        each.capture("exitcode") in _BY_KILL for each in candidates if each.source_role not in OF_MACHINES
     )
 
 
 def _is_told_to_have_crashed(candidates: Sequence[Candidate]) -> bool:
-    told = [each for each in candidates if each.source_role not in _MACHINE]
+    told = [each for each in candidates if each.source_role not in OF_MACHINES]
     codes = {each.capture("exitcode") for each in told}
     return bool(codes & _BY_CRASH) or any(_TOLD_CRASH.search(each.line.text[:1000]) for each in told)
 
@@ -328,12 +328,12 @@ def _ends(scene: Scene) -> Iterator[Line]:
 
 
 def _may_pass(candidate: Candidate) -> bool:
-    if candidate.failure_type.startswith((*_PASSES, *_STALLS)):
+    if candidate.failure_type.startswith((*_PASSES, *STALLS)):
         return candidate.strength is not Strength.DEFINITE
     return candidate.failure_type.startswith(_CRASH) and candidate.capture("name") is not None
 
 
-def _kind(candidate: Candidate) -> tuple[str, ...]:
+def kind_of(candidate: Candidate) -> tuple[str, ...]:
     """The rule, and of a crash the program and the library in which it was: those of others are no habit."""
     rule = candidate.rule.id if candidate.rule is not None else ""
     if not candidate.failure_type.startswith(_CRASH):
@@ -348,7 +348,7 @@ def _was_outlived(candidate: Candidate, dated: Sequence[tuple[float, int]], last
     if candidate.time is None or last is None:
         return False
     steps = steps_since(dated, candidate.time + LIVED_WITH_SECONDS)
-    of_machine = candidate.failure_type.startswith(_STALLS)
+    of_machine = candidate.failure_type.startswith(STALLS)
     return last > candidate.time + OUTLIVED_SECONDS or steps >= (
         STEPS_BY_ALL if of_machine else LIVED_WITH_STEPS
     )

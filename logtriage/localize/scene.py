@@ -18,6 +18,7 @@ from logtriage.intake.text import without_escapes
 from logtriage.intake.transcripts import of_the_job
 from logtriage.localize.dialogue import is_dialogue
 from logtriage.localize.jobs import other_jobs
+from logtriage.localize.kernel_words import is_of_another
 from logtriage.localize.openings import last_opening
 from logtriage.localize.spoken_labels import with_spoken_ranks
 from logtriage.mining.summary import Summary
@@ -328,6 +329,8 @@ def _hits(line: Line, source: Source, matcher: Matcher) -> Iterable[tuple[Hit, s
     for part in segments(clean):
         for hit in matcher.match(part, source.role):
             identity = (hit.rule.id, hit.captures)
-            if identity not in seen and hit.rule.admits(line.level, line.text):
+            if identity in seen or is_of_another(hit.rule, clean):
+                continue
+            if hit.rule.admits(line.level, line.text):
                 seen.add(identity)
                 yield hit, part

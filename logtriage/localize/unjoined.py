@@ -1,0 +1,218 @@
+"""Complaints of a machine that join nothing of how the job ended, though no habit tells that they are usual.
+
+What a kernel says without being sure that something died is the cause only where it fits: nobody makes a
+step without a machine that stands still, a port that is down or a GPU that is lost; who stood before a CPU
+stalled was not stopped by it; a task beside the ranks that waits for a disk is missed by nobody; and who
+raises an exception of its own was not stopped by another machine's late interrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from logtriage.localize.candidates import Candidate
+from logtriage.localize.cascade import CONSEQUENCES
+from logtriage.localize.habits import OF_RANKS
+from logtriage.localize.machine_complaints import (
+    AWAKE_SECONDS,
+    LIVED_WITH_SECONDS,
+    OF_MACHINES,
+    RANKS_ARE,
+    STALLS,
+    STEPS_BY_ALL,
+    dated_steps,
+    kind_of,
+    steps_since,
+)
+from logtriage.localize.progress import Progress
+from logtriage.localize.scene import Scene
+from logtriage.model import Level
+from logtriage.regex import regex
+from logtriage.rulebank.rule import Role, Strength
+
+# Without these no rank of a synchronous job makes a step, or none for long.
+NEEDED = (*STALLS, "gpu.", "network.infiniband", "network.interface", "slow.")
+_BLOCKED = regex(
+    r"\btask (?P<name>[^\s:]{1,40}(?::[^\s:]{1,10}){0,2}):\d+ blocked for more than (?P<seconds>\d{1,5}) s"
+)
+# The interfaces that NCCL and Gloo say they use, and adapters whose RDMA devices bear other names than these.
+_USED = regex(r"(?:\bUsing |\bOOB |\]|SOCKET_IFNAME[=: ]+)(?P<nic>[a-z][\w.]{1,19})(?::[\d.]|$|,)")
+_OF_RDMA = regex(r"\b(?:mlx[45]|bnxt|ice\b|irdma|qed|efa|hfi|ib\d)")
+_CALM = (None, Level.DEBUG, Level.INFO)
+
+
+def without_unjoined(
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    progress: Progress,
+    explains: Mapping[str, frozenset[str]],
+) -> list[Candidate]:
+    """The candidates, with those complaints marked as survived that cannot have ended the job.
+
+    `explains` says which types a type can bring about.
+    """
+    found = _unjoined(candidates, scene, progress, explains)
+    return [
+        replace(each, recovered=True) if (each.line.file, each.line.number) in found else each
+        for each in candidates
+    ]
+
+
+def _unjoined(
+    candidates: Sequence[Candidate],
+    scene: Scene,
+    progress: Progress,
+    explains: Mapping[str, frozenset[str]],
+) -> set[tuple[str, int]]:
+    open_ = [each for each in candidates if _may_be_nothing(each)]
+    if not open_ and not any(map(_may_be_beside, candidates)):
+        return set()
+    dated = dated_steps(progress)
+    passed = [each for each in open_ if each.failure_type.startswith(NEEDED) and _stepped_on(each, dated)]
+    usual = {kind_of(each) for each in passed if each.strength is Strength.HINT}
+    own = [each for each in candidates if _is_own_cause(each)]
+    stopped = _stopped(candidates, scene)
+    first = _first_since(open_, stopped)
+    done = {id(each) for each in passed}
+    used = _interfaces(scene) if any(each.capture("nic") for each in open_) else frozenset()
+    return {
+        (each.line.file, each.line.number)
+        for each in open_
+        if id(each) in done
+        or kind_of(each) in usual
+        or _waits_beside_the_ranks(each, dated)
+        or _is_unused(each, used)
+        or _was_there_again(each, scene)
+        or (
+            each.failure_type.startswith(NEEDED)
+            and stopped is not None
+            and first.get((kind_of(each), each.host), 0.0) > stopped + LIVED_WITH_SECONDS
+        )
+        or (each.failure_type.startswith(STALLS) and any(_stands_alone(mine, each, explains) for mine in own))
+    } | {
+        (each.line.file, each.line.number)
+        for each in candidates
+        if _may_be_beside(each) and any(_came_first(mine, each) for mine in own)
+    }
+
+
+def _may_be_beside(candidate: Candidate) -> bool:
+    """Whether a machine tells of the crash of a program that is not called as ranks are."""
+    of_machine = candidate.source_role in OF_MACHINES and not candidate.recovered
+    name = candidate.capture("name") if of_machine and candidate.failure_type.startswith("process.") else None
+    return name is not None and RANKS_ARE.match(name) is None
+
+
+def _came_first(own: Candidate, crash: Candidate) -> bool:
+    """Whether a rank on another machine had raised an exception before a program crashed."""
+    if own.time is None or crash.time is None or own.record is None:
+        return False
+    return own.time <= crash.time and None not in (own.host, crash.host) and own.host != crash.host
+
+
+# What a machine says of a server that it has again, and what names one: `scratch-OST0003`, `10.3.0.9`.
+_AGAIN = regex(r"\b(?:OK|restored|re-?connected|recovered|renewed|resumed|Connected|Reinstating)\b")
+_NAME = regex(r"[A-Za-z0-9][\w.@-]{0,60}\d[\w.@-]{0,60}")
+
+
+def _was_there_again(candidate: Candidate, scene: Scene) -> bool:
+    """Whether the same machine says later that it has the server again of which it complained."""
+    if not candidate.failure_type.startswith(("storage.", "network.connection")):
+        return False
+    names = set(_NAME.findall(candidate.line.message[:400]))
+    return any(
+        line.number > candidate.line.number
+        and _AGAIN.search(line.message[:400]) is not None
+        and not names.isdisjoint(_NAME.findall(line.message[:400]))
+        for line in scene.lines(candidate.line.file)
+    )
+
+
+def _interfaces(scene: Scene) -> frozenset[str]:
+    """The network interfaces that the ranks say they use."""
+    return frozenset(
+        used["nic"]
+        for reading in scene.readings
+        if reading.source.role in OF_RANKS
+        for line in reading.lines
+        if "Using " in line.text or "IFNAME" in line.text or " OOB " in line.text
+        for used in _USED.finditer(line.text[:600])
+    )
+
+
+def _is_unused(candidate: Candidate, used: frozenset[str]) -> bool:
+    """Whether a complaint is of an interface that no rank uses, where they say which they use."""
+    nic = candidate.capture("nic")
+    if nic is None or not used or nic in used:
+        return False
+    return _OF_RDMA.search(candidate.line.text[:400]) is None
+
+
+def _may_be_nothing(candidate: Candidate) -> bool:
+    of_machine = candidate.source_role in OF_MACHINES and candidate.rule is not None
+    is_sure = candidate.strength is Strength.DEFINITE
+    return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
+
+
+def _stepped_on(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
+    """Whether all made steps soon after; the clocks of one machine agree well enough for that."""
+    return steps_since(dated, (candidate.time or 0.0) + AWAKE_SECONDS) >= STEPS_BY_ALL
+
+
+def _waits_beside_the_ranks(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
+    """Whether a task that is no rank's was blocked for minutes in which all made steps."""
+    told = _BLOCKED.search(candidate.line.text[:400])
+    if told is None or RANKS_ARE.match(told["name"]) or candidate.time is None:
+        return False
+    began = candidate.time - float(told["seconds"])
+    before, after = steps_since(dated, began + AWAKE_SECONDS), steps_since(dated, candidate.time)
+    return before - after >= STEPS_BY_ALL
+
+
+def _stopped(candidates: Sequence[Candidate], scene: Scene) -> float | None:
+    """When the ranks last wrote anything calm, before the first of them had waited in vain."""
+    waited = [
+        each.time
+        for each in candidates
+        if each.failure_type == "collective.timeout"
+        and each.source_role in OF_RANKS
+        and each.time is not None
+    ]
+    until = min(waited) - LIVED_WITH_SECONDS if waited else None
+    times = [
+        line.time
+        for reading in scene.readings
+        if reading.source.role in OF_RANKS
+        for line in reading.lines
+        if line.time is not None and line.level in _CALM and (until is None or line.time < until)
+    ]
+    return max(times, default=None)
+
+
+def _first_since(
+    complaints: Sequence[Candidate], stopped: float | None
+) -> dict[tuple[tuple[str, ...], str | None], float]:
+    """When a machine first complained of each kind, since shortly before all stood."""
+    found: dict[tuple[tuple[str, ...], str | None], float] = {}
+    for each in complaints:
+        if stopped is None or each.time is None or each.time < stopped - LIVED_WITH_SECONDS:
+            continue
+        key = kind_of(each), each.host
+        found[key] = min(found.get(key, each.time), each.time)
+    return found
+
+
+def _is_own_cause(candidate: Candidate) -> bool:
+    """Whether a rank states a cause of its own, which no lost peer brings about."""
+    states = candidate.role is Role.CAUSE and candidate.strength is not Strength.HINT
+    is_own = states and candidate.failure_type not in CONSEQUENCES and candidate.rank is not None
+    return is_own and not candidate.recovered and candidate.source_role in OF_RANKS
+
+
+def _stands_alone(own: Candidate, complaint: Candidate, explains: Mapping[str, frozenset[str]]) -> bool:
+    """Whether what a rank states is nothing that the machine's complaint can have brought about."""
+    brought_about = explains.get(complaint.failure_type, frozenset())
+    return own.failure_type not in brought_about and not any(
+        name.endswith(".*") and own.failure_type.startswith(name[:-1]) for name in brought_about
+    )

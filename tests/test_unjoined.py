@@ -1,0 +1,100 @@
+"""What a machine complains of and what joins nothing of how the job ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scenes import WATCHDOG, clock, findings, job, judged, of_rank, reading, steps, traceback
+
+from logtriage.model import SourceRole
+from logtriage.pipeline import triage
+
+
+def kernel(host: str, *events: tuple[float, str]) -> str:
+    return "".join(
+        f"{clock(at)[:10]}T{clock(at)[11:19]}+00:00 {host} kernel: {text}\n" for at, text in events
+    )
+
+
+def left(*events: tuple[float, str], said: str = "", count: int = 100, host: str = "m2") -> list[str]:
+    """The types of a machine's complaints that are not held to be without harm; ranks stop at 200 s."""
+    logs = [of_rank(0, steps(count), host="m1"), of_rank(1, steps(count) + said, host="m1")]
+    logs += [of_rank(rank, steps(count), host="m2") for rank in (2, 3)]
+    found = findings(*logs, reading(f"{host}/kern.log", kernel(host, *events), SourceRole.KERNEL, host=host))
+    return [
+        each.failure_type
+        for each in found.candidates
+        if each.source_role is SourceRole.KERNEL and not each.recovered
+    ]
+
+
+LOCKED = "watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [migration/3:24]"
+CORRECTED = "NVRM: Xid (PCI:0000:17:00): 92, pid=811, name=nvidia-smi, High single-bit ECC error rate"
+DRAIN = (
+    "NVRM: Xid (PCI:0000:17:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
+)
+
+
+@pytest.mark.parametrize("text", [LOCKED, CORRECTED, DRAIN])
+def test_a_machine_without_which_nobody_steps_was_well_while_all_stepped(text: str) -> None:
+    assert left((170, text)) == []
+    assert left((197, text)) != []
+
+
+def test_who_stood_before_a_cpu_stalled_was_not_stopped_by_it() -> None:
+    waited = WATCHDOG.format(rank=1, op="ALLREDUCE")
+    assert left((420, LOCKED), (500, LOCKED), said=waited) == []
+    assert left((205, LOCKED), (420, LOCKED), said=waited) != []
+
+
+def test_a_task_beside_the_ranks_that_waits_while_all_step_is_missed_by_nobody() -> None:
+    assert left((196, "INFO: task mandb:4411 blocked for more than 120 seconds.")) == []
+    assert left((196, "INFO: task python3:4411 blocked for more than 120 seconds.")) == ["storage.filesystem"]
+    assert left((322, "INFO: task mandb:4411 blocked for more than 120 seconds.")) == ["storage.filesystem"]
+
+
+def test_a_stall_elsewhere_is_not_why_a_rank_raised_an_error_of_its_own() -> None:
+    raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
+    assert left((196, LOCKED), said=raised) == []
+    assert left((196, LOCKED)) == ["host.node_lost"]
+
+
+def test_a_program_that_crashed_elsewhere_after_a_rank_had_raised_an_error_is_no_rank() -> None:
+    crash = "rsyslogd[5150]: segfault at 8 ip 00007f22c1 sp 00007ffd77 error 4 in libc.so.6[7f22+1b0000]"
+    raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
+    assert left((203, crash), said=raised) == []
+    assert left((203, crash), said=raised, host="m1") == ["process.native_crash"]
+
+
+def test_an_interface_that_no_rank_uses_is_not_why_the_job_ended() -> None:
+    stuck = "NETDEV WATCHDOG: enp3s0f1 (igb): transmit queue 2 timed out"
+    uses = f"{clock(1)} INFO m1:77:91 [1] NCCL INFO Bootstrap : Using {{nic}}:10.4.0.7<0>\n"
+    assert left((199, stuck), said=uses.format(nic="bond1")) == []
+    assert left((199, stuck), said=uses.format(nic="enp3s0f1")) == ["network.infiniband"]
+    assert left((199, stuck)) == ["network.infiniband"]
+
+
+def test_a_server_that_the_machine_has_again_was_not_lost() -> None:
+    lost = "nfs: server filer7.lab not responding, still trying"
+    assert left((196, lost)) == ["storage.filesystem"]
+    assert left((196, lost), (199, "nfs: server filer7.lab OK")) == []
+    assert left((196, lost), (199, "nfs: server filer8.lab OK")) == ["storage.filesystem"]
+
+
+def test_a_job_that_runs_to_the_end_of_its_logs_was_only_warned_by_a_machine(tmp_path: Path) -> None:
+    logs = {f"rank{rank}.log": steps(100) for rank in range(4)}
+    verdict = judged(tmp_path / "warned", {**logs, "m1/kern.log": kernel("m1", (195, LOCKED))})
+    assert (verdict.verdict.failure_type, verdict.verdict.culprits.hosts) == ("none.running", ())
+    killed = "Kernel panic - not syncing: Fatal exception in interrupt"
+    verdict = judged(tmp_path / "dead", {**logs, "m1/kern.log": kernel("m1", (195, killed))})
+    assert verdict.verdict.failure_type != "none.running"
+
+
+def test_a_kernel_does_not_speak_a_program_s_words(tmp_path: Path) -> None:
+    said = "Job allocation failure: Requested node configuration is not available"
+    boot = "".join(f"[ {at}.000000] usb 1-{at}: new high-speed USB device\n" for at in range(10, 30))
+    by_kernel = job(tmp_path / "kernel", {"run.log": steps(100), "dmesg.txt": f"{boot}[ 31.500000] {said}\n"})
+    assert triage(by_kernel, offline=True).verdict.failure_type == "none.running"
+    by_program = job(tmp_path / "program", {"dmesg.txt": boot, "run.log": f"salloc: error: {said}\n"})
+    assert triage(by_program, offline=True).verdict.failure_type == "scheduler.launch"
