@@ -581,3 +581,26 @@ def test_a_machine_of_far_more_load_than_the_others_holds_slow_steps_up(
     )
     slow = findings(reading("out.log", text), reading("look.txt", look)).slowness
     assert (slow.hosts if slow is not None else ()) == hosts
+
+
+@pytest.mark.parametrize(
+    ("form", "late", "expected"),
+    [
+        ("compute: median 1.9 s, longest {:.1f} s (nd-{})", 6.2, ((), ("nd-5",))),
+        ("compute avg=1.9 s, max={:.1f} s on rank {}", 6.2, ((5,), ())),
+        ("compute: typical 1.9 s; slowest rank {1} with {0:.1f} s", 6.2, ((5,), ())),
+        ("compute: median 1.9 s, longest {:.1f} s (nd-{})", 2.1, None),  # somebody is always the slowest
+        ("queue: median 1.9 s, longest {:.1f} s (attempt {})", 6.2, None),
+    ],
+)
+def test_who_is_the_slowest_of_each_report_in_words(
+    form: str, late: float, expected: tuple[tuple[int, ...], tuple[str, ...]] | None
+) -> None:
+    text = "".join(
+        f"{clock(5.0 * step)} INFO step {step} loss 2.5; "
+        + (form.format(2.0, step % 7) if step < 20 else form.format(late, 5))
+        + "\n"
+        for step in range(1, 40)
+    )
+    slow = findings(reading("out.log", text)).slowness
+    assert ((slow.ranks, slow.hosts) if slow is not None else None) == expected

@@ -13,7 +13,7 @@ from logtriage.localize.awaited import awaited
 from logtriage.localize.busy_disks import busy_disk, slow_stretches
 from logtriage.localize.busy_hosts import busy_host
 from logtriage.localize.durations import Duration, durations
-from logtriage.localize.extremes import slowest_rank
+from logtriage.localize.extremes import slowest_of_reports
 from logtriage.localize.filling import refilled
 from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.pieces import pieces
@@ -137,11 +137,12 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         whole = _whole_machines(measured, topology)
         if whole is not None:
             return of_ranks(whole, topology)
-    if found is None and (last := slowest_rank(scene)) is not None:
-        told = (
-            f"rank {last.rank} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"
-        )
-        return Slowness("slow.straggler", (last.rank,), last.lines[:3], last.factor, told, last.lines[0])
+    if found is None and (last := slowest_of_reports(scene, topology)) is not None:
+        who = last.host or f"rank {last.rank}"
+        told = f"{who} is the slowest in each report: {last.factor:.1f} times as slow as the fastest"
+        ranks, there = (() if last.rank is None else (last.rank,)), tuple(filter(None, (last.host,)))
+        since = last.lines[0]
+        return Slowness("slow.straggler", ranks, last.lines[:3], last.factor, told, since, hosts=there)
     if (last_come := awaited(measured, topology.size)) is not None:
         return replace(
             of_ranks(last_come, topology),
