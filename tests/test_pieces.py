@@ -14,9 +14,10 @@ HOSTS = ("wk-3", "wk-4", "wk-6", "wk-9")
 
 
 def dealt(seconds: Sequence[float], *, rounds: int = 8) -> str:
-    """What one who deals out shards tells of each: four machines, each its next one when it is done."""
+    """What one who deals out shards tells of each: each machine gets its next one when it is done."""
     done: list[tuple[float, str]] = []
-    for host, took in zip(HOSTS, seconds, strict=True):
+    hosts = [*HOSTS, *(f"wk-{number}" for number in range(20, 30))][: len(seconds)]
+    for host, took in zip(hosts, seconds, strict=True):
         done += [
             (took * (number + 1), f"completed shard in {took:.1f} s on {host}") for number in range(rounds)
         ]
@@ -30,6 +31,7 @@ def dealt(seconds: Sequence[float], *, rounds: int = 8) -> str:
         ((40, 41, 170, 40), ("wk-6",)),
         ((40, 41, 50, 40), ()),
         ((40, 170, 170, 40), ()),
+        ((40,) * 9 + (62,), ()),  # a machine of another kind
     ],
 )
 def test_a_machine_that_takes_longer_for_each_piece_of_work(

@@ -21,7 +21,7 @@ from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.scene import Scene
 from logtriage.localize.starved import starved
 from logtriage.localize.step_parts import Parts, straggling
-from logtriage.localize.stragglers import Alike, Straggling, compare
+from logtriage.localize.stragglers import FEW_SLOWER, Alike, Straggling, compare
 from logtriage.localize.topology import Topology
 from logtriage.model import Line
 
@@ -172,7 +172,8 @@ def _slow_hosts(scene: Scene, topology: Topology) -> Slowness | None:
     for told_of, what in ((durations, ""), (pieces, "each piece of work")):
         numbers: dict[str, int] = {}
         of = compare(told_of(scene, topology, numbers))
-        if isinstance(of, Straggling):
+        # Pieces are no steps of all: machines of several kinds may well differ by a little.
+        if isinstance(of, Straggling) and (not what or of.factor >= FEW_SLOWER):
             hosts = tuple(host for host, number in numbers.items() if number in of.ranks)
             field = what or repr(of.field)
             told = f"{', '.join(hosts)}: {of.factor:.1f} times as long for {field} as on the other hosts"
