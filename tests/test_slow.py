@@ -604,3 +604,46 @@ def test_who_is_the_slowest_of_each_report_in_words(
     )
     slow = findings(reading("out.log", text)).slowness
     assert ((slow.ranks, slow.hosts) if slow is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "slow", "expected"),
+    [
+        ("local throughput {} samples/s", 118.5, (2,)),
+        ("loss 2.1 | images_per_sec: {} | lr 0.1", 118.5, (2,)),
+        ("local throughput {} samples/s", 701.3, ()),  # somebody always is a little slower
+        ("reading at {} MB/s", 118.5, ()),
+        (
+            "Generating:  41%|████     | 41/100 [00:41<00:59, {} tokens/s]",
+            118.5,
+            (),
+        ),  # each its own questions
+    ],
+)
+def test_a_rank_that_gets_far_less_done_in_a_second(
+    form: str, slow: float, expected: tuple[int, ...]
+) -> None:
+    texts = [
+        "".join(
+            f"{clock(5.0 * step)} INFO step {step} "
+            + form.format((slow if rank == 2 else 812.4) + step % 3)
+            + "\n"
+            for step in range(1, 30)
+        )
+        for rank in range(4)
+    ]
+    found = told(*texts)
+    assert (found.ranks if found is not None else ()) == expected
+
+
+def test_a_host_that_gets_far_less_done_in_a_second() -> None:
+    texts = {
+        host: "".join(
+            f"{host}: round {step}, {31.2 if host == 'nd-6' else 240.5 + step % 5} batches/s\n"
+            for step in range(1, 30)
+        )
+        for host in ("nd-2", "nd-4", "nd-6", "nd-9")
+    }
+    slow = findings(*(reading(f"{host}.log", text, host=host) for host, text in texts.items())).slowness
+    assert slow is not None
+    assert slow.hosts == ("nd-6",)

@@ -18,6 +18,7 @@ from logtriage.localize.filling import refilled
 from logtriage.localize.lone_transport import lone_transport
 from logtriage.localize.pieces import pieces
 from logtriage.localize.progress import Progress, Trace
+from logtriage.localize.rates import rates
 from logtriage.localize.scene import Scene
 from logtriage.localize.starved import starved
 from logtriage.localize.step_parts import Parts, straggling
@@ -151,6 +152,9 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
         )
     if (unnamed := straggling(scene, progress, topology)) is not None:
         return replace(of_ranks(unnamed[0], topology), parts=unnamed[1])
+    behind = compare(rates(scene, topology))
+    if isinstance(behind, Straggling) and behind.factor >= FEW_SLOWER:
+        return of_ranks(behind, topology)
     traces = [trace for trace in progress.traces if len(trace.points) >= 4]
     if (lone := lone_transport(traces, scene, topology)) is not None:
         told = (
@@ -169,7 +173,7 @@ def slowness(progress: Progress, scene: Scene, topology: Topology) -> Slowness |
 
 def _slow_hosts(scene: Scene, topology: Topology) -> Slowness | None:
     """The hosts that hold the others up, by times that are told of hosts and not of ranks."""
-    for told_of, what in ((durations, ""), (pieces, "each piece of work")):
+    for told_of, what in ((durations, ""), (pieces, "each piece of work"), (rates, "each of its steps")):
         numbers: dict[str, int] = {}
         of = compare(told_of(scene, topology, numbers))
         # Pieces are no steps of all: machines of several kinds may well differ by a little.
