@@ -167,3 +167,29 @@ def test_the_machine_that_its_own_journal_calls_taken_back(tmp_path: Path) -> No
 def test_weights_of_the_same_number_are_no_mismatch(tmp_path: Path) -> None:
     text = OTHER_CLASSES.replace("names 28", "names 31")
     assert judged(tmp_path, {"job.log": text}).verdict.failure_type == "unknown"
+
+
+def test_a_service_of_its_own_that_an_exception_ended_is_not_there(tmp_path: Path) -> None:
+    server = (
+        f"{clock(1)} INFO judge: loading reward model\n"
+        "Traceback (most recent call last):\n"
+        '  File "/app/judge.py", line 60, in <module>\n'
+        "    serve(port=9010)\n"
+        '  File "/app/judge.py", line 31, in serve\n'
+        "    scorer = Scorer(cfg.head)\n"
+        "AttributeError: 'NoneType' object has no attribute 'head'\n"
+    )
+    asker = (
+        f"{clock(0)} INFO ppo: waiting for the judge\n"
+        f"{clock(120)} ERROR ppo: no answer\n"
+        "Traceback (most recent call last):\n"
+        '  File "/app/ppo.py", line 12, in score\n'
+        "    reply = client.post(url)\n"
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='{host}', port=9010): Max retries"
+        " exceeded with url: /score (Caused by NewConnectionError('<urllib3 object at 0x7f>: Failed to"
+        " establish a new connection: [Errno 111] Connection refused'))\n"
+    )
+    here = {"judge.log": server, "ppo.log": asker.replace("{host}", "localhost")}
+    assert judged(tmp_path / "here", here).verdict.failure_type == "code.attribute"
+    outside = {"judge.log": server, "ppo.log": asker.replace("{host}", "rewards.example.org")}
+    assert judged(tmp_path / "outside", outside).verdict.failure_type == "network.connection"

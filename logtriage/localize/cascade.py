@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.model import SourceRole
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # Clocks of hosts differ by seconds and messages are flushed late, so an effect may be logged first.
@@ -130,6 +131,10 @@ def may_explain(cause: Group, effect: Group) -> bool:
         return True
     if _broke_off(effect, cause):
         return False
+    if _never_answered(cause, effect):
+        return True
+    if _never_answered(effect, cause):
+        return False
     if _cleared_away(cause, effect):
         return False
     if cause.failure_type in effect.stated and effect.sureness >= cause.sureness:
@@ -175,6 +180,43 @@ def _broke_off(cause: Group, effect: Group) -> bool:
         return False  # of a traceback without a name its machine tells who went
     began, followed = cause.first_time, effect.first_time
     return began is not None and followed is not None and began <= followed + SLACK_SECONDS
+
+
+# Addresses by which a process asks one of its own machine, and those of whatever is asked.
+_HERE = regex(r"(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|::1)(?![\w.-])")
+_ASKED = regex(
+    r"(?:\bhost='|\b[a-z][a-z0-9+]{2,9}://|\bipv[46]:|\bpeer )\[?([\w:.-]{1,120}?)(?=[]'/,\s\"]|:\d|$)"
+)
+
+
+def _never_answered(cause: Group, effect: Group) -> bool:
+    """Whether a service on the asker's own machine was not there because an exception had ended it.
+
+    Of a server that a job starts for itself (rollouts, rewards, a tracker) whoever asks it sees a refused
+    connection; why it is not up stands in its own log, or above.
+    """
+    if effect.failure_type != "network.connection" or cause.failure_type.startswith(_ENDS_NOBODY):
+        return False
+    texts = [each.line.text[:2000] for each in effect.causes]
+    if not any(_HERE.search(text) for text in texts):
+        return False
+    if any(not _HERE.match(asked) for text in texts for asked in _ASKED.findall(text)):
+        return False
+    return any(_raised_before(own, effect.causes) for own in cause.causes)
+
+
+def _raised_before(own: Candidate, asking: Sequence[Candidate]) -> bool:
+    """Whether an exception stands above all of `asking`, or in another file before them."""
+    if own.record is None:
+        return False
+    times = [each.time for each in asking if each.time is not None]
+    if own.time is not None and times and own.time > min(times):
+        return False
+    return all(
+        each.line.file != own.line.file
+        or (each.line.number > own.line.number and each.record is not own.record)
+        for each in asking
+    )
 
 
 _WAITED = ("collective.timeout", "network.rendezvous")
