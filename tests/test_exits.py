@@ -179,6 +179,27 @@ def test_open_mpi_names_the_rank_that_ended_first_above_its_code(name: str) -> N
     assert (exit_.rank, exit_.code) == (9, 3)
 
 
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("signal 11 (Segmentation fault).", -11),
+        ("signal 9 (Killed).", -9),
+        ("signal 4 (Illegal instruction: 4).", -4),
+    ],
+)
+def test_who_ended_on_a_signal_stands_above_it_where_the_launcher_breaks_its_line(
+    last: str, code: int
+) -> None:
+    text = f"prterun noticed that process rank 5 with PID 71022 on node cn-7 exited on\n{last}\n"
+    (exit_,) = gather_exits(scene(reading("job.out", text)))
+    assert (exit_.rank, exit_.host, exit_.pid, exit_.code) == (5, "cn-7", 71022, code)
+
+
+def test_a_signal_below_other_words_is_nobodys() -> None:
+    text = "Common ends are\nsignal 9 (Killed).\n"
+    assert {each.rank for each in gather_exits(scene(reading("job.out", text)))} <= {None}
+
+
 def test_words_about_other_things_are_no_exits() -> None:
     text = "rank 3 has exit code handling\nexitcode  : not yet\n[1]:\n  rank : 4\nlayers[0]: ok\n"
     assert gather_exits(scene(reading("job.out", text))) == []

@@ -118,18 +118,21 @@ def gather_exits(scene: Scene) -> list[Exit]:
                 continue
             code = -number
         said = _OF_A_NODE.sub("", sign.text, count=1)
+        above = _process_above(sign.line, scene) if sign.rule.id.startswith("mpi.rank_") else {}
+        rank = sign.hit.capture("rank") or above.get("rank")
         exits.append(
             Exit(
                 line=sign.line,
                 code=decode(code),
-                rank=_signed(rank)
-                if (rank := sign.hit.capture("rank"))
-                else _process_above(sign.line, scene)
-                if sign.rule.id == "mpi.rank_exit"
-                else _named(_RANK, said),
+                rank=_signed(rank) if rank else None if above else _named(_RANK, said),
                 local_rank=_signed(sign.hit.capture("local_rank")),
-                host=sign.hit.capture("host") or sign.hit.capture("node") or sign.line.host,
-                pid=_signed(sign.hit.capture("pid")) if sign.hit.capture("pid") else _named(_PID, said),
+                host=sign.hit.capture("host")
+                or sign.hit.capture("node")
+                or above.get("host")
+                or sign.line.host,
+                pid=_signed(pid)
+                if (pid := sign.hit.capture("pid") or above.get("pid"))
+                else _named(_PID, said),
             )
         )
     for reading in scene.readings:
@@ -170,17 +173,23 @@ _OF_A_NODE = regex(r"\([\w.-]{1,80}, rank=\d{1,6}, pid=\d{1,9}[^()]{0,80}\)")  #
 _PID = regex(r"(?i)\bpid[ :=]{1,2}(\d{1,9})\b")
 
 
-# How Open MPI names who ended first: by its job and rank, on the line above its code.
-_PROCESS_NAME = regex(
-    r"^[^\n]{0,80}?\bProcess name: \[(?:\[\d{1,9},\d{1,9}\]|[\w.-]{1,120}@\d{1,9}),(?P<rank>\d{1,6})\]"
+# How Open MPI names who ended, on the line above the code or the signal: by its job and rank, or in words.
+_ABOVE = regex(
+    r"^[^\n]{0,80}?\b(?:Process name: \[(?:\[\d{1,9},\d{1,9}\]|[\w.-]{1,120}@\d{1,9}),(?P<named>\d{1,6})\]"
+    r"|noticed that process rank (?P<rank>\d{1,6}) with PID (?P<pid>\d{1,9})"
+    r"(?: on node (?P<host>[\w.-]{1,200}))? exited on\s*$)"
 )
 
 
-def _process_above(line: Line, scene: Scene) -> int | None:
+def _process_above(line: Line, scene: Scene) -> dict[str, str]:
+    """The rank, and of what is told in words the host and the process, as they stand above a line."""
     lines = scene.lines(line.file)
     at = bisect.bisect_left(lines, line.number, key=lambda each: each.number)
-    named = _PROCESS_NAME.match(lines[at - 1].text[:300]) if at > 0 else None
-    return int(named["rank"]) if named is not None else None
+    told = _ABOVE.match(lines[at - 1].text[:300]) if at > 0 else None
+    if told is None:
+        return {}
+    found = {"rank": told["rank"] or told["named"], "host": told["host"], "pid": told["pid"]}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _named(pattern: re.Pattern[str], text: str) -> int | None:
