@@ -299,3 +299,19 @@ def test_a_file_in_which_one_process_is_seen_to_join_but_others_write_is_not_its
         )
         files[f"cn-{host}.log"] = text + (failed if host == 1 else "")
     assert place(tmp_path, files)[0] == (13,)
+
+
+@pytest.mark.parametrize(("rank", "ranks"), [(6, (6,)), (0, ())])
+def test_the_only_log_is_of_the_rank_that_each_of_its_steps_names(
+    tmp_path: Path, rank: int, ranks: tuple[int, ...]
+) -> None:
+    text = "".join(f"{clock(9 * n)} DEBUG TRAIN step {n * 50} loss 2.{n}1 rank {rank}\n" for n in range(6))
+    text += (
+        "Traceback (most recent call last):\n"
+        '  File "/asr/train.py", line 80, in <module>\n'
+        "    for batch in loader:\n"
+        "zlib.error: Error -3 while decompressing data: invalid distance too far back\n"
+    )
+    verdict = judged(tmp_path, {"train.log": text}).verdict
+    assert verdict.failure_type == "data.corrupt"
+    assert verdict.culprits.ranks == ranks

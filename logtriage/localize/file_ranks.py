@@ -13,11 +13,12 @@ from logtriage.localize.rosters import COUNTED_PROCESS
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Source
 from logtriage.regex import regex
+from logtriage.rulebank.rule import Mark
 
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    told = _of_one_machine(scene) | _counted(scene) | _keyed(scene) | _communicating(scene)
+    told = _of_one_machine(scene) | _counted(scene) | _alone(scene) | _keyed(scene) | _communicating(scene)
     return told | _reported(scene.sources, exits) | _said(scene)
 
 
@@ -109,6 +110,25 @@ def _keyed(scene: Scene) -> dict[str, int]:
         if often and len(own := headed | set(named)) == 1:
             found[source.file] = own.pop()
     return found if len(set(found.values())) == len(found) > 1 else {}
+
+
+LEAST_STEPS = 4
+
+
+def _alone(scene: Scene) -> dict[str, int]:
+    """Whose the only log is, if each of its steps names one rank that is not the first.
+
+    The first rank often reports for all of them; another one writes its own file.
+    """
+    files = [reading.source for reading in scene.readings if reading.source.role in JOB_ROLES]
+    if len(files) != 1 or files[0].rank is not None or files[0].local_rank is not None:
+        return {}
+    steps = {sign.line.number: sign.line for sign in scene.marked(Mark.STEP)}
+    if len(steps) < LEAST_STEPS or any(line.rank is not None for line in scene.lines(files[0].file)):
+        return {}
+    named = [_KEY.findall(line.text[:1000]) for line in steps.values()]
+    own = {int(each[0]) if len(each) == 1 else 0 for each in named}
+    return {files[0].file: own.pop()} if len(own) == 1 and 0 not in own else {}
 
 
 _OWN_RANK = regex(r"\[[Rr]ank[ _:=-]?(\d{1,6})\]")
