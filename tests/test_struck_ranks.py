@@ -93,3 +93,47 @@ def test_a_job_that_kubectl_describes_is_no_pod_and_no_machine(tmp_path: Path, k
     body = judged(tmp_path, {"describe.txt": described, **files}).verdict
     assert body.failure_type == "scheduler.time_limit"
     assert body.culprits.hosts == ()
+
+
+def ends(*processes: tuple[int, int, int], host: str) -> str:
+    """torchrun's report of (rank, process, exit code), the last of which it takes for the root."""
+    rows = [
+        f"[{number}]:\n  time      : 2026-01-31_08:15:30\n  host      : {host}\n"
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {pid})\n"
+        f"  error_file: <N/A>\n  traceback : Signal {-code} received by PID {pid}\n"
+        for number, (rank, pid, code) in enumerate(processes)
+    ]
+    return (
+        "=====\ntrain.py FAILED\n-----\nFailures:\n"
+        + ("".join(rows[:-1]) or "  <NO_OTHER_FAILURES>\n")
+        + "-----\nRoot Cause (first observed failure):\n"
+        + rows[-1]
+        + "=====\n"
+    )
+
+
+def test_of_ranks_that_show_an_error_alike_the_one_is_struck_whose_process_the_kernel_names(
+    tmp_path: Path,
+) -> None:
+    pids = {rank: 7100 + rank for rank in range(8)}
+    log = "".join(f"[rank{rank}]: step 40 loss 2.1\n" for rank in pids)
+    log += "".join(f"[rank{rank}]: {ILLEGAL}\n" for rank in (3, 0, 1, 2, 4, 5, 6, 7))
+    log += ends(*((rank, pid, -6) for rank, pid in pids.items()), host="ml-2")
+    kernel = (
+        "[Sat Jan 31 08:15:24 2026] NVRM: Xid (PCI:0000:4b:00): 31, pid=7105, name=python, Ch 00000008, "
+        "intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f12_40000000. "
+        "Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_WRITE\n"
+    )
+    assert place(tmp_path / "a", {"train.log": log, "dmesg.txt": kernel})[0] == (5,)
+    assert place(tmp_path / "b", {"train.log": log})[0] == ()
+
+
+def test_who_a_watchdog_of_memory_ended_is_the_rank_with_that_process(tmp_path: Path) -> None:
+    log = "".join(f"Epoch [1/9] Iter [{step}/900] loss 2.1\n" for step in range(10, 200, 10))
+    log += ends((3, 5204, -15), host="desk-7")
+    journal = (
+        "Jan 31 08:15:29 desk-7 earlyoom[811]: low memory! at or below SIGTERM limits: mem 10.00%\n"
+        'Jan 31 08:15:29 desk-7 earlyoom[811]: sending SIGTERM to process 5204 uid 1000 "python": '
+        "badness 1102, VmRSS 40114 MiB\n"
+    )
+    assert place(tmp_path, {"train.log": log, "journal.txt": journal}) == ((3,), ("desk-7",))

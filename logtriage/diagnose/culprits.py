@@ -135,7 +135,12 @@ def blame(
         everyone = False  # three of four ranks by chance is still telling in a tiny job
     if everyone:
         told = "all ranks show it alike" if len(ranks) == size else "most ranks show it"
-        ranks = set()
+        # An error of one device reaches all who use what it shared; the kernel saw whose it was.
+        ranks = {each.rank for each in kernel if each.rank is not None}
+        if ranks and len(ranks) * 2 <= size:
+            told = f"the kernel names the process of rank {', '.join(map(str, sorted(ranks)))}"
+        else:
+            ranks = set()
     elif ranks:
         told = f"seen on rank {', '.join(map(str, sorted(ranks)))}"
     if not hosts and ranks:

@@ -53,6 +53,10 @@ class Candidate:
         return next((value for key, value in self.captures if key == name), None)
 
 
+# Of one process, which their line may name by its number alone.
+_OF_A_PROCESS = ("process.", "cuda.", "host.out_of_memory")
+
+
 def gather_candidates(
     scene: Scene, progress: Progress, topology: Topology, exits: Sequence[Exit]
 ) -> list[Candidate]:
@@ -103,9 +107,10 @@ def gather_candidates(
             host = topology.host_of_rank.get(task)
         if rank is None and not str(sign.rule.failure_type).startswith("collective."):
             rank = pids.get(_process(sign))  # whose own fault it may be; a victim's rank tells nothing
-        if rank is None and str(sign.rule.failure_type).startswith(("process.", "cuda.")):  # of whose it was
+        if rank is None and str(sign.rule.failure_type).startswith(_OF_A_PROCESS):  # of whose it was
             pid = sign.hit.capture("pid")
-            places = [(where, int(pid)) for where in (host, None)] if pid and pid.isdigit() else []
+            there = topology.hosts if host is None and len(topology.hosts) == 1 else ()
+            places = [(where, int(pid)) for where in (host, None, *there)] if pid and pid.isdigit() else []
             rank = next((pids[place] for place in places if place in pids), None)
         if rank is None and sign.source.role is SourceRole.KERNEL:
             rank = topology.rank_of_gpu.get((host or "", (sign.hit.capture("pci") or "")[-5:].lower()))
