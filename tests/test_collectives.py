@@ -224,6 +224,35 @@ def test_ranks_in_different_collectives_are_a_desync_and_the_odd_one_is_blamed()
     assert "rank3.log" in {each.line.file for each in decision.evidence}
 
 
+def missed(rank: int) -> str:
+    return f"[rank0]: RuntimeError: [Rank 0]: Rank {rank} failed to pass monitoredBarrier in 60000 ms\n"
+
+
+def test_who_waits_in_a_collective_while_all_others_miss_it_at_a_barrier_is_on_another_path() -> None:
+    ranks = [of_rank(rank, steps(9) + (missed(3) if rank == 0 else "")) for rank in range(3)]
+    decision = decide(findings(*ranks, of_rank(3, steps(9) + timed_out(3))))
+    assert (decision.failure_type, decision.culprits.ranks) == ("collective.desync", (3,))
+    assert {each.line.file for each in decision.evidence} >= {"rank0.log", "rank3.log"}
+
+
+def test_who_is_missed_at_a_barrier_and_says_nothing_is_only_late() -> None:
+    ranks = [of_rank(rank, steps(9) + (missed(3) if rank == 0 else "")) for rank in range(4)]
+    assert decide(findings(*ranks)).failure_type == "collective.timeout"
+
+
+def test_the_abort_of_a_rank_by_its_own_watchdog_is_no_crash() -> None:
+    launcher = (
+        "[2026-01-31 08:41:02,412] torch.distributed.elastic.multiprocessing.api: [ERROR] failed "
+        "(exitcode: -6) local_rank: 3 (pid: 88) of binary: /opt/bin/python\n"
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-31_08:41:02\n  host      : cn-1\n"
+        "  rank      : 3 (local_rank: 3)\n  exitcode  : -6 (pid: 88)\n  error_file: <N/A>\n"
+        "  traceback : Signal 6 (SIGABRT) received by PID 88\n"
+    )
+    ranks = [of_rank(rank, steps(9) + (missed(3) if rank == 0 else timed_out(rank))) for rank in range(4)]
+    decision = decide(findings(*ranks, reading("launcher.log", launcher)))
+    assert (decision.failure_type, decision.culprits.ranks) == ("collective.timeout", (3,))
+
+
 def test_the_same_operation_with_another_shape_is_a_desync() -> None:
     ranks = [of_rank(rank, steps(9) + timed_out(rank, numel=1024 if rank != 3 else 77)) for rank in range(4)]
     decision = decide(findings(*ranks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
@@ -14,7 +15,15 @@ from logtriage.diagnose.recorded import beside_recordings, dump_lines, recorded_
 from logtriage.diagnose.stated import from_group
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
-from logtriage.localize.collectives import accused, mismatch, naming, odd_words, silent_ranks, waits
+from logtriage.localize.collectives import (
+    accused,
+    mismatch,
+    missed_at_barrier,
+    naming,
+    odd_words,
+    silent_ranks,
+    waits,
+)
 from logtriage.localize.courses import own_files
 from logtriage.localize.departed import departed
 from logtriage.localize.exits import Exit, describe
@@ -31,7 +40,7 @@ def behind_a_consequence(findings: Findings, root: Group) -> Decision | None:
         return decision
     if root.failure_type.startswith("collective."):
         waiting = waits(findings.scene)
-        differing = mismatch(waiting)
+        differing = mismatch(waiting) or missed_at_barrier(findings.scene, waiting)
         # Stacks are of a moment, and of those ranks alone that somebody looked at.
         if differing is not None and (recorded is None or differing.odd):
             apart, left = differing.odd, list[Line]()
@@ -223,10 +232,11 @@ def _ended_for_its_launcher(findings: Findings, silent: Sequence[int]) -> Decisi
     Where peers on other hosts ended by the same signal, it is how their watchdogs end a process that waits.
     """
     alike = {exit_.code for exit_ in findings.exits if exit_.claimed_root and exit_.rank not in silent}
+    aborted = {each.rank for each in waits(findings.scene)}  # by their own watchdog
     for exit_ in findings.exits:
         if not exit_.claimed_root or exit_.failure_type is None or exit_.rank not in silent:
             continue
-        if exit_.code in alike:
+        if exit_.code in alike or (exit_.code == -signal.SIGABRT and exit_.rank in aborted):
             continue
         for rival in findings.cascade.rivals:
             if rival.failure_type == exit_.failure_type and exit_.rank in rival.ranks:

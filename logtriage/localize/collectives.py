@@ -58,7 +58,17 @@ def waits(scene: Scene) -> list[Waiting]:
     return list(found.values())
 
 
-__all__ = ["Suspects", "Waiting", "accused", "mismatch", "naming", "odd_words", "silent_ranks", "waits"]
+__all__ = [
+    "Suspects",
+    "Waiting",
+    "accused",
+    "mismatch",
+    "missed_at_barrier",
+    "naming",
+    "odd_words",
+    "silent_ranks",
+    "waits",
+]
 
 # Operations in which every rank brings the same number of elements.
 _SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"}
@@ -100,6 +110,19 @@ def mismatch(waiting: Sequence[Waiting]) -> Mismatch | None:
     names = " against ".join(map(_told, ordered))
     lines = tuple(dict.fromkeys(side[0].line for side in ordered))
     return Mismatch(tuple(sorted(each.rank for each in odd)), lines, names)
+
+
+def missed_at_barrier(scene: Scene, waiting: Sequence[Waiting]) -> Mismatch | None:
+    """Ranks that their peers miss at a barrier, while they wait in a collective into which nobody else came.
+
+    Who is late for a barrier waits for nobody; who waits elsewhere is on another path than its peers.
+    """
+    named, line = accused(scene)
+    own = sorted((each for each in waiting if each.rank in named), key=lambda each: each.rank)
+    if line is None or "barrier" not in line.text.lower() or not 0 < len(own) == len(named) == len(waiting):
+        return None
+    odd = tuple(each.rank for each in own)
+    return Mismatch(odd, (line, own[0].line), f"{_told(own)} against a barrier, at which all others waited")
 
 
 def _told(side: Sequence[Waiting]) -> str:
