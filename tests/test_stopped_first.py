@@ -25,6 +25,9 @@ UNDATED = "".join(f"Batch: {number}/900 epoch 3 loss 2.1\n" for number in range(
         "$ stat -c '%n %y' /out/train.log\n/out/train.log 2026-01-31 10:02:11.500000000 +0000\n"
         " 16:44:10 up 12 days,  3:02,  load average: 8.00, 8.01\n",
         "2026-01-31 22:02:11.500 +0000\n 04:44:10 up 12 days,  3:02,  load average: 8.00, 8.01\n",
+        "2026-01-31T16:44:10\nlast change of /out/train.log: 2026-01-31T10:02:11\n",
+        "checked 2026-01-31 16:44\ntrain.log was last modified at 2026-01-31 10:02\n",
+        "mtime: 2026-01-31 10:02:11\nnow: 2026-01-31 16:44:10\n",
     ],
 )
 def test_a_log_that_had_not_grown_for_hours_stands_still(tmp_path: Path, look: str) -> None:
@@ -37,6 +40,8 @@ def test_a_log_that_had_not_grown_for_hours_stands_still(tmp_path: Path, look: s
         "$ date +%s\n1769850200\n$ stat -c '%n %y' train.log\ntrain.log 2026-01-31 10:02:11.5000 +0100\n",
         "train.log 2026-01-31 10:02:11.500000000 +0000\n 10:03:10 up 12 days,  3:02\n",
         "2026-01-31 10:02:11.500 +0000\n 10:03:10 up 12 days,  3:02,  load average: 8.00, 8.01\n",
+        "2026-01-31T10:03:10\nlast change of /out/train.log: 2026-01-31T10:02:11\n",
+        "2026-01-31T16:44:10\nlast change of /out/eval.log: 2026-01-31T10:02:11\n",
     ],
 )
 def test_a_log_that_grew_a_minute_ago_runs(tmp_path: Path, look: str) -> None:

@@ -105,6 +105,13 @@ _CHANGED = regex(
     # `stat -c '%y %n'`
     r"|^\s*(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9} [+-]\d{4} (?P<behind>\S{1,300})\s*$"
 )
+# The same in words: `last write of train.out: 2024-06-05T13:36:11`, `train.out was last modified …`.
+_WRITTEN = regex(
+    r"(?i)(?:(?P<whose>[\w./-]{1,200}\.\w{1,8})[:,]? (?:was |is )?)?"
+    r"\b(?:last (?:write|change|modification|update|written|modified|changed|updated|touched)|mtime)\b"
+    r"(?: time)?(?: (?:of|to|in|for))?[ :=]{0,3}(?:(?P<named>[\w./-]{1,200}\.\w{1,8})[ :=,]{1,3})?"
+    r"(?:(?:at|on|was|is)[ :]{1,2})?(?P<stated>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)"
+)
 _STAT_FILE = regex(r"^\s*File: [\"'‘]?(?P<file>[^\s\"'’]{1,300})")
 _NOW = regex(
     r"(?P<iso>\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d(?::\d\d)?)"
@@ -147,6 +154,10 @@ def _change(lines: Sequence[Line], log: str) -> tuple[Line, datetime] | None:
             if name.rsplit("/", 1)[-1] == log or is_nameless:
                 for at in clocks(told["listed"] or told["told"] or told["stated"] or told["at"]):
                     return line, at
+        elif len(lines) <= GLANCE_LINES and (told := _WRITTEN.search(text)) is not None:
+            name = told["named"] or told["whose"] or log
+            for at in clocks(told["stated"]) if name.rsplit("/", 1)[-1] == log else ():
+                return line, at
     return None
 
 
