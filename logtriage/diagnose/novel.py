@@ -10,6 +10,7 @@ from logtriage.diagnose.course import onset
 from logtriage.diagnose.culprits import OF_A_MACHINE
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.quiet import undecided
+from logtriage.localize.at_work import is_look
 from logtriage.localize.findings import Findings
 from logtriage.localize.rarity import (
     REPORTED_SECONDS,
@@ -112,7 +113,9 @@ def _windows(
 
 def _silent_files(findings: Findings) -> set[str]:
     """The files that told of steps, and those of processes that wrote nothing after these ended."""
-    stepped = {trace.file for trace in findings.progress.traces}
+    # What a person typed beside the logs, and what that printed, quotes steps and makes none.
+    asked = {each.source.file for each in findings.scene.readings if is_look(each.lines)}
+    stepped = {trace.file for trace in findings.progress.traces} - asked
     ends = {
         reading.source.file: max((line.time for line in reading.lines if line.time is not None), default=None)
         for reading in findings.scene.readings

@@ -251,7 +251,7 @@ _STATE_START = regex(
     r"|^nvidia-fabricmanager|^[\w /#.-]+\| +(?:[\d.]+|0x[\da-f]+|na) +\| "
 )
 # A person's note of what was run: "$ df -h", "root@n1:~# nvidia-smi", "# ipmitool sel elist".
-_COMMAND = regex(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?:[ ;]|$)")
+_COMMAND = regex(r"^(?:[\w.-]+@[\w.-]+\S*)?[$#>] ?(?:sudo )?(?P<program>[a-z][\w.-]+)(?: |$)")
 _STATE_COMMANDS = frozenset(
     [
         "nvidia-smi",
