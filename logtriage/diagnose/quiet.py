@@ -17,6 +17,7 @@ from logtriage.localize.divergence import Divergence, diverged
 from logtriage.localize.exits import describe
 from logtriage.localize.findings import Findings
 from logtriage.localize.idle_gpu import left_idle
+from logtriage.localize.learning_curves import Ruined, ruined
 from logtriage.localize.outcome import Outcome
 from logtriage.localize.scene import Scene
 from logtriage.localize.slow import Slowness
@@ -42,6 +43,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return hang(findings, outcome)
     if slow is not None and (not hints or _is_reaction(root, slow)):
         return slow_job(findings, slow, ())
+    if not hints and (curve := ruined(findings.scene)) is not None:
+        return _ruined(curve, outcome)
     if not hints and (left := diverged(findings.progress.traces, findings.scene)) is not None:
         return _diverged(left, outcome)
     if outcome.kind == "completed" and (stuck := never_left(findings.scene, outcome)) is not None:
@@ -196,6 +199,21 @@ def _whose_gpu_is_idle(findings: Findings) -> tuple[int, Line] | None:
     if found is None or findings.topology.is_spread or findings.topology.size not in (0, found[1]):
         return None
     return found[0], found[2]
+
+
+def _ruined(curve: Ruined, outcome: Outcome) -> Decision:
+    some = ", ".join(curve.names[:3])
+    told = f"{some}{' and others' * (len(curve.names) > 3)} turned NaN and stayed so to the end"
+    return Decision(
+        "numerics.nan",
+        told[0].upper() + told[1:],
+        DIVERGED,
+        Culprits(),
+        tuple(Evidence(line, told) for line in dict.fromkeys((curve.first, curve.last))),
+        "localisation",
+        told,
+        "completed" if outcome.kind == "completed" else "failed",
+    )
 
 
 def _diverged(left: Divergence, outcome: Outcome) -> Decision:
