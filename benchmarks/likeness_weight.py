@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 from embedding import Case, best_line, cases
 
-from logtriage.agent.bearing import NEAR_TOP, WORDS_SCORE, vocabulary
+from logtriage.agent.bearing import NEAR_TOP, WORDS_SCORE
 from logtriage.diagnose.recalled import MOST_RECALLED
 from logtriage.memory.embedding import chosen_embedding
 from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.vocabulary import vocabulary
 
 DRAWS = 200
 RIDGE = 1e-3  # keeps a draw in which all claims of a sort are alike from having no solution

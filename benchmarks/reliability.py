@@ -27,7 +27,6 @@ from vote_calibration import ACCURACIES, FAVOURED, MOST_VOTES, competence, table
 
 from logtriage.agent.answer import Answer, Citation
 from logtriage.agent.ask import PROMPT, Asked
-from logtriage.agent.bearing import Vocabulary, vocabulary
 from logtriage.agent.consult import Consultation
 from logtriage.agent.counsel import weigh
 from logtriage.agent.desk import Desk, normal
@@ -45,6 +44,7 @@ from logtriage.mining.survey import survey
 from logtriage.model import Line
 from logtriage.rulebank.bank import Bank, load_bank
 from logtriage.rulebank.matcher import Matcher
+from logtriage.rulebank.vocabulary import Vocabulary, vocabulary
 from logtriage.settings import load_settings
 
 SEEDS = 3

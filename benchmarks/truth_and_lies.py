@@ -27,7 +27,7 @@ from reliability import Job, jobs
 
 from logtriage.agent.answer import Answer, Citation
 from logtriage.agent.ask import PROMPT, Asked
-from logtriage.agent.bearing import WORDS_SCORE, Vocabulary, vocabulary
+from logtriage.agent.bearing import WORDS_SCORE
 from logtriage.agent.counsel import weigh
 from logtriage.agent.desk import Desk, normal
 from logtriage.agent.grounding import Vote, check
@@ -37,6 +37,7 @@ from logtriage.evaluation.case import labelled_cases
 from logtriage.evaluation.lines import JobLines
 from logtriage.intake.lines import segments
 from logtriage.model import Level, Line
+from logtriage.rulebank.vocabulary import Vocabulary, vocabulary
 from logtriage.settings import load_settings
 
 LAST, ERRORS = 60, 80  # lines of a file that the liar tries

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from logtriage.diagnose.course import onset
 from logtriage.diagnose.decision import Decision
 from logtriage.diagnose.dossier import compose
+from logtriage.diagnose.likened import likened
 from logtriage.diagnose.novel import Novelty, novelty, with_novel_lines
 from logtriage.diagnose.offline import decide
 from logtriage.diagnose.quiet import of_part
@@ -140,7 +141,7 @@ def _examined(
     processes = job.workers or os.cpu_count() or 1
     findings = localise(inventory, passed, bank, matcher, deposits, processes, usual or ())
     clock.lap("localisation")
-    decision = decide(findings)
+    decision = likened(decide(findings), matcher)
     recalls = recalled(findings, decision, matcher, settings, offline=offline) if is_remembered else ()
     decision = with_memory(decision, recalls)
     began = onset(findings, decision)[1]

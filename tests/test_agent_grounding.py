@@ -14,11 +14,12 @@ from model_jobs import INJECTED, desk, unknown_job
 
 from logtriage.agent.addressed import is_addressed
 from logtriage.agent.answer import Answer, Citation, read_answer
-from logtriage.agent.bearing import Bearing, Vocabulary, bearing, vocabulary
+from logtriage.agent.bearing import Bearing, bearing
 from logtriage.agent.desk import Desk, Precedent, normal
 from logtriage.agent.grounding import Void, Vote, check
 from logtriage.agent.votes import confidence, is_settled, merged, pool
 from logtriage.rulebank.bank import load_bank
+from logtriage.rulebank.vocabulary import Vocabulary, vocabulary
 from logtriage.taxonomy import taxonomy
 
 QUOTE = "header of the record is truncated"

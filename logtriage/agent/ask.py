@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from logtriage.agent.bearing import Vocabulary, vocabulary
 from logtriage.agent.desk import Desk
 from logtriage.agent.evidence_file import EvidenceFile, evidence_file
 from logtriage.agent.grounding import Void, Vote, check
@@ -21,6 +20,7 @@ from logtriage.agent.prompts import Prompt, load_prompt, types_in_short
 from logtriage.agent.tokens import PER_MESSAGE, counter
 from logtriage.agent.tools import toolbox
 from logtriage.agent.votes import is_settled
+from logtriage.rulebank.vocabulary import Vocabulary, vocabulary
 from logtriage.settings import Settings
 
 PROMPT = "triage_vote"

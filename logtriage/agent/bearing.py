@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from logtriage.agent.addressed import is_addressed
@@ -16,13 +14,8 @@ from logtriage.intake.lines import segments
 from logtriage.localize.candidates import Candidate
 from logtriage.model import Level, Line, SourceRole
 from logtriage.rulebank.rule import Role, Rule, Strength
-from logtriage.taxonomy import taxonomy
+from logtriage.rulebank.vocabulary import Vocabulary
 
-_WORD = re.compile(r"[A-Za-z][a-z]{2,}|[A-Z]{3,}(?![a-z])")
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z_]{5,}")
-_ADDRESS = re.compile(r"\b[a-z]{2,8}://\S+")
-_JOINED = re.compile(r"[a-z][A-Z]|_")
-MEANING = 3  # rules that the taxonomy's own words for a type count for
 # What the words that a line shares with a type must weigh, alone and beside those it shares with any other
 # type. The less a line is known to tell of a failure, the more its words have to. Set by
 # benchmarks/truth_and_lies.py, so that a liar turns no verdict.
@@ -42,60 +35,6 @@ class Bearing(IntEnum):
     WORDS = 1
     SYMPTOM = 2  # a rule of this type saw a consequence or a survived error in it
     CAUSE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """By word the failure types whose rules have it, with its weight for each.
-
-    The weight is the pointwise mutual information (Church and Hanks, 1990) of word and type over the rules of
-    the bank; words that speak against a type, weighing less than nothing, are left out.
-    """
-
-    weights: dict[str, dict[str, float]]
-
-    def scores(self, text: str) -> dict[str, float]:
-        """By failure type, the weight of the words (two at least) that a text shares with its rules."""
-        found: Counter[str] = Counter()
-        scores: dict[str, float] = defaultdict(float)
-        for word in sorted(_words(text)):
-            for name, weight in self.weights.get(word, {}).items():
-                scores[name] += weight
-                found[name] += 1
-        return {name: score for name, score in scores.items() if found[name] > 1}
-
-
-def vocabulary(rules: Sequence[Rule]) -> Vocabulary:
-    """The words of keywords, titles and examples of the rules that state causes, and of the taxonomy."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    sizes: Counter[str] = Counter()
-    for rule in rules:
-        if rule.failure_type is None or rule.role not in (Role.CAUSE, Role.SYMPTOM):
-            continue
-        sizes[rule.failure_type] += 1
-        texts = (rule.title, *rule.keywords, *(example.line for example in rule.examples))
-        for word in _words(" ".join(texts)):
-            counts[word][rule.failure_type] += 1
-    for name, kind in taxonomy().types.items():
-        if not name.startswith("none."):
-            sizes[name] += MEANING
-            for word in _words(kind.means):
-                counts[word][name] += MEANING
-    total = sum(sizes.values())
-    weights: dict[str, dict[str, float]] = {}
-    for word, types in counts.items():
-        share = sum(types.values()) / total
-        told = {name: math.log((count + share) / (sizes[name] + 1) / share) for name, count in types.items()}
-        weights[word] = {name: weight for name, weight in told.items() if weight > 0}
-    return Vocabulary(weights)
-
-
-def _words(text: str) -> set[str]:
-    """Words in small letters; of identifiers the parts and the whole."""
-    text = text[:4096]
-    text = _ADDRESS.sub(" ", text)
-    whole = (f"#{each.lower()}" for each in _IDENTIFIER.findall(text) if _JOINED.search(each))
-    return {*(word.lower() for word in _WORD.findall(text)), *whole}
 
 
 def bearing(line: Line, failure_type: str, desk: Desk, words: Vocabulary) -> Bearing:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from logtriage.agent.addressed import is_addressed
 from logtriage.agent.answer import Answer, Citation
-from logtriage.agent.bearing import Bearing, Vocabulary, bearing
+from logtriage.agent.bearing import Bearing, bearing
 from logtriage.agent.dangers import is_dangerous
 from logtriage.agent.desk import Desk, normal
 from logtriage.model import Line
+from logtriage.rulebank.vocabulary import Vocabulary
 from logtriage.taxonomy import taxonomy
 
 SHORTEST_QUOTE = 6  # characters, unless the line itself is shorter

@@ -15,6 +15,7 @@ from logtriage.rulebank.bank import Bank, pattern_of
 from logtriage.rulebank.blur import blur
 from logtriage.rulebank.database import Databases, databases
 from logtriage.rulebank.rule import WORD, Ratio, Role, Rule, Strength, literal
+from logtriage.rulebank.vocabulary import Vocabulary, is_general, vocabulary
 from logtriage.rulebank.wider import blurred_pattern
 
 MOST_REMEMBERED = 20_000  # texts whose rules are remembered, …
@@ -73,6 +74,11 @@ class Matcher:
     def databases(self) -> Databases | None:
         """The bank's patterns for much data, compiled when they are first asked; None without Hyperscan."""
         return databases(self.bank)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words of the bank's messages by failure type; rules that match those of any type lend none."""
+        return vocabulary([rule for rule in self.bank.rules if not is_general(rule)])
 
     def called(self, key: str) -> tuple[int, ...]:
         """The rules (by their place in the bank) whose keywords stand in this digit-less text."""
