@@ -193,3 +193,34 @@ def test_a_service_of_its_own_that_an_exception_ended_is_not_there(tmp_path: Pat
     assert judged(tmp_path / "here", here).verdict.failure_type == "code.attribute"
     outside = {"judge.log": server, "ppo.log": asker.replace("{host}", "rewards.example.org")}
     assert judged(tmp_path / "outside", outside).verdict.failure_type == "network.connection"
+
+
+MET = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py", line 146, in _call_store\n'
+    "    return getattr(self._store, store_op)(*args, **kwargs)\n"
+    "torch.distributed.DistNetworkError: Connection reset by peer\n\n"
+    "The above exception was the direct cause of the following exception:\n\n"
+    "Traceback (most recent call last):\n"
+    '  File "/opt/lib/torch/distributed/elastic/agent/server/api.py", line 680, in _rendezvous\n'
+    "    rdzv_info = spec.rdzv_handler.next_rendezvous()\n"
+    '  File "/opt/lib/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py", line 1151, in {}\n'
+    "    self._op_executor.run(join_op, deadline)\n"
+    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store "
+    "has failed. See inner exception for details.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "function", "failure_type"),
+    [
+        ("", "next_rendezvous", "network.rendezvous"),
+        ("", "num_nodes_waiting", "collective.remote_error"),  # they had met
+        (steps(20), "next_rendezvous", "collective.remote_error"),  # they meet anew, of which one is gone
+    ],
+)
+def test_whose_store_is_lost_where_all_meet_has_never_met(
+    tmp_path: Path, before: str, function: str, failure_type: str
+) -> None:
+    files = {"agent-1.log": before + MET.format(function), "agent-0.log": "starting\n" + before}
+    assert judged(tmp_path, files).verdict.failure_type == failure_type

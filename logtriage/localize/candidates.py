@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.intake.documents import is_note
 from logtriage.intake.reading import Reading
-from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
+from logtriage.localize.chains import GENERAL_TYPES, is_of_meeting, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.gathered import files_beside, gathering_files, is_of_no_rank
 from logtriage.localize.introduced import INTRODUCED_LINES, headings_of_codes, introduced_ranks
@@ -54,7 +54,7 @@ class Candidate:
 
 
 # Of one process, which their line may name by its number alone.
-_OF_A_PROCESS = ("process.", "cuda.", "host.out_of_memory")
+_OF_A_PROCESS = ("process.", "cuda.", "gpu.unavailable", "host.out_of_memory")
 
 
 def gather_candidates(
@@ -141,11 +141,13 @@ def gather_candidates(
             host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)
             if host is None and sign.source.role is SourceRole.HARDWARE:
                 host = sign.source.host  # whose report somebody else made, or its management controller
-            if host is None and sign.rule.id.startswith("cloud."):  # Slurm's notice names who wrote it
-                host = topology.only_host_in(sign.text)
+            if host is None and not sign.rule.id.startswith("slurm."):  # its notice names who wrote it
+                host = topology.only_host_in(sign.line.message)
+                is_speaker = host is not None and host == topology.host(sign.line, rank)
+                host = None if is_speaker and not sign.rule.id.startswith("cloud.") else host
         found.append(
             Candidate(
-                failure_type=_refined(sign),
+                failure_type=_refined(sign, has_begun=bool(progress.traces)),
                 role=sign.rule.role,
                 strength=_weighed(sign),
                 title=sign.rule.entitled(dict(sign.hit.captures)),
@@ -287,8 +289,10 @@ _BY_PLACE = (
 _BETWEEN_PROCESSES = regex(r"(?i)signal_?file|_signal_|\.(?:lock|pid|sock|done|tmp)\b|barrier|sentinel")
 
 
-def _refined(sign: Sign) -> str:
+def _refined(sign: Sign, *, has_begun: bool) -> str:
     failure_type = str(sign.rule.failure_type)
+    if failure_type == "collective.remote_error" and not has_begun and is_of_meeting(sign):
+        return "network.rendezvous"
     if sign.raised is None or _BETWEEN_PROCESSES.search(sign.raised.message[-200:]):
         return failure_type
     inner = [f"{frame.path.rsplit('/', 1)[-1]} {frame.function}" for frame in sign.raised.frames]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from logtriage.localize.exits import SLURM_CANCELLED
 from logtriage.localize.scene import Sign
+from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 
@@ -101,6 +102,20 @@ def _is_unstarted_child(sign: Sign) -> bool:
         "pickle.load(from_parent)" in line.text
         for line in sign.record.lines
         if 0 < sign.line.number - line.number <= FRAME_LINES
+    )
+
+
+# Of torchelastic's agents and of processes: by these they meet, before any of the training begins.
+_MEETS = regex(
+    r"rendezvous\.py\", line \d{1,6}, in (?:next_rendezvous|_create_c10d_store|_create_tcp_store)\s*$"
+)
+
+
+def is_of_meeting(sign: Sign) -> bool:
+    """Whether it was raised where the processes of a job meet: whose connection was lost never had a peer."""
+    return sign.record is not None and any(
+        "rendezvous.py" in line.text and _MEETS.search(line.text[:1000]) is not None
+        for line in sign.record.lines
     )
 
 
