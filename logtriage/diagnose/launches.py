@@ -16,7 +16,8 @@ def launched_on(members: Sequence[Candidate], hosts: set[str], exits: Sequence[E
     """The one host of several where the program could not be started, or the one with a reason of its own.
 
     Where no line of the failure names a host, as in a file that all nodes' daemons write to, the one whose
-    tasks left with a status of their own while those of all others were ended by a signal.
+    tasks left with a status of their own while those of all others were ended by a signal, or whose tasks
+    alone a launcher reports.
     """
     told = {each.host: _NUMBERS.sub("", each.title.replace(each.host, "")) for each in members if each.host}
     counts = Counter(told.values())
@@ -28,4 +29,7 @@ def launched_on(members: Sequence[Candidate], hosts: set[str], exits: Sequence[E
         ended = {each.host for each in exits if each.code < 0}
         if len(left) == 1 and None not in left | ended and ended - left:
             return next(iter(left))
+    reported = {each.host for each in exits if each.code and each.host}
+    if len(reported) == 1 and hosts <= reported and told.keys() <= reported:  # all that is heard of is there
+        return next(iter(reported))
     return odd[0] if len(odd) == 1 and len(told) > 2 else None

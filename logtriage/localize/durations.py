@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from logtriage.localize.duration_tables import cells, columns, is_heading
+from logtriage.localize.rank_lists import listed_times
 from logtriage.localize.rosters import HOST_WORD, MOST_RANKS, RANGE_FIRST, is_host
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
@@ -163,6 +164,7 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
     With `hosts`, those that lines tell of a host: `rank` then is its number, which is put there.
     """
     timed: dict[str, bool] = {}  # shapes of lines: do they hold a duration?
+    listing: dict[str, bool] = {}  # … or lists of all ranks' durations?
     forms: dict[str, str] = {}
     count = 0
     for reading in scene.readings:
@@ -183,6 +185,15 @@ def durations(scene: Scene, topology: Topology, hosts: dict[str, int] | None = N
                     or (of_host and _VALUES.search(bare) is not None)
                     or (_MEASURED.search(text) is not None and bool(timings(text)))
                 )
+            if hosts is None and (of_all := listing.get(shape, True)) and "rank" in text:
+                of_all = False
+                whole = " ".join(shape.translate(_STRIPPED).split())[:120]
+                for name, values in listed_times(text):
+                    of_all = True
+                    yield from (Duration(n, (whole, name), value, line) for n, value in enumerate(values))
+                listing[shape] = of_all
+                if of_all:
+                    continue
             if not known:
                 if is_heading(text):
                     heading, heading_line = _LOGGER.sub("", text.strip()), line.number

@@ -28,6 +28,7 @@ from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.took_leave import took_leave
 from logtriage.localize.unanswered import unanswered
+from logtriage.localize.watchers import idle_since_start, standing_by_notes
 from logtriage.model import Level, Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
@@ -76,7 +77,7 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     if last is None:
         if (seen := only_checked(scene)) is not None:
             return Outcome("hang", None, why=seen.why, seen=seen.line)
-        if (still := never_began(scene)) is not None:
+        if (still := never_began(scene) or idle_since_start(scene)) is not None:
             return Outcome("hang", still.last, why=still.why, seen=still.seen)
         if (half := half_joined(scene)) is not None:
             told = "it never joined the communicator that its peers joined, and was seen alive"
@@ -117,7 +118,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             held_up = pieces.open if pieces is not None else {}
             late, hosts = tuple(held_up.values()), tuple(held_up)
             return Outcome("hang", newest, silence, told, late=late, hosts=hosts)
-    if (seen := standing(scene, newest) or frozen(scene, newest, progress.traces)) is not None:
+    seen = standing(scene, newest) or frozen(scene, newest, progress.traces)
+    if (seen := seen or standing_by_notes(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
         return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")

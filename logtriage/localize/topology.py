@@ -300,6 +300,9 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     hosts = Counter(aliases.get(host, host) for host in hosts)
     on_one_host = len(hosts) < 2 and not mapped
     pids = {**node_processes(scene, host_of_rank, on_one_host=on_one_host), **pids}
+    for exit_ in exits if on_one_host else ():  # where local ranks are the job's
+        if exit_.rank is None and exit_.local_rank is not None and exit_.pid is not None:
+            pids.setdefault((exit_.host, exit_.pid), exit_.local_rank)
     host_of_file = {
         source.file: aliases.get(source.host, source.host)
         for source in scene.sources
