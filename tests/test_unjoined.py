@@ -98,3 +98,83 @@ def test_a_kernel_does_not_speak_a_program_s_words(tmp_path: Path) -> None:
     assert triage(by_kernel, offline=True).verdict.failure_type == "none.running"
     by_program = job(tmp_path / "program", {"dmesg.txt": boot, "run.log": f"salloc: error: {said}\n"})
     assert triage(by_program, offline=True).verdict.failure_type == "scheduler.launch"
+
+
+FAULTED = "amdgpu 0000:85:00.0: amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:8 pasid:32771)"
+RETRAINED = (
+    "NVRM: Xid (PCI:0000:{gpu}:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 07 (0x00000004 0x0 0x0 0x0 0x0 0x0)"
+)
+
+
+def test_a_gpu_that_faulted_for_another_program_while_all_stepped_is_none_of_the_ranks() -> None:
+    assert left((170, FAULTED)) == []
+    assert left((199, FAULTED)) == ["cuda.illegal_memory_access"]
+
+
+def left_of_three(*events: tuple[float, int]) -> int:
+    """How many complaints of a GPU's links are left, at times on three machines, of a job on four."""
+    logs = [of_rank(rank, steps(100), host=f"m{rank}") for rank in range(4)]
+    texts = {
+        host: kernel(
+            f"m{host}", *((at, RETRAINED.format(gpu=f"2{host}")) for at, where in events if where == host)
+        )
+        for host in range(3)
+    }
+    texts = {host: text or kernel(f"m{host}", (0, "usb 1-1: new device")) for host, text in texts.items()}
+    machines = [
+        reading(f"m{host}/kern.log", text, SourceRole.KERNEL, host=f"m{host}") for host, text in texts.items()
+    ]
+    found = findings(*logs, *machines)
+    return sum(not each.recovered for each in found.candidates if each.source_role is SourceRole.KERNEL)
+
+
+def test_what_most_machines_complained_of_while_all_stepped_is_usual_at_the_end_too() -> None:
+    assert left_of_three((20, 0), (70, 1), (120, 2), (199, 1)) == 0
+    assert left_of_three((20, 1), (70, 1), (120, 1), (199, 1)) == 1
+    assert left_of_three((20, 0), (21, 1), (22, 2), (199, 1)) == 1
+
+
+KILLED = "Memory cgroup out of memory: Killed process 733 ({name}) total-vm:90kB, anon-rss:80kB, file-rss:0kB"
+
+
+def test_whom_the_kernel_killed_beside_the_ranks_is_missed_by_none() -> None:
+    assert left((176, KILLED.format(name="promtail"))) == []
+    assert left((195, KILLED.format(name="promtail"))) == ["host.out_of_memory"]
+    assert left((195, KILLED.format(name="python3"))) == ["host.out_of_memory"]
+
+
+@pytest.mark.parametrize(("unit", "kind"), [("beats", []), ("slurmstepd", ["host.resource_limit"])])
+def test_the_limit_of_a_service_beside_the_job_is_not_the_job_s(unit: str, kind: list[str]) -> None:
+    assert left((170, f"cgroup: fork rejected by pids controller in /system.slice/{unit}.service")) == kind
+
+
+def test_a_file_system_s_error_that_another_program_met_is_not_why_the_job_ended() -> None:
+    met = "EXT4-fs error (device loop4): ext4_lookup:1851: inode #411: comm {name}: iget: checksum invalid"
+    assert left((170, met.format(name="snapd"))) == []
+    assert left((170, met.format(name="python3"))) == ["storage.filesystem"]
+
+
+def test_a_job_that_steps_to_the_end_of_its_logs_was_only_hinted_at_by_a_machine(tmp_path: Path) -> None:
+    late = kernel("m1", (196, "nfs: server 10.0.0.9 not responding, still trying"))
+    logs = {f"rank{rank}.log": steps(100) for rank in range(2)} | {"m1/kern.log": late}
+    assert judged(tmp_path, logs).verdict.failure_type == "none.running"
+
+
+def test_what_befell_a_daemon_that_has_nothing_to_do_with_jobs_befell_no_rank() -> None:
+    heads = [f"{clock(at)[:10]}T{clock(at)[11:19]}+00:00 m2 kernel: usb 1-1: new device\n" for at in range(9)]
+    said = f"{clock(170)[:10]}T{clock(170)[11:19]}+00:00 m2 {{name}}[811]: open /srv/x: Stale file handle\n"
+
+    def kept(name: str) -> bool:
+        logs = [of_rank(rank, steps(100), host=f"m{rank + 1}") for rank in range(2)]
+        journal = "".join(heads) + said.format(name=name)
+        found = findings(*logs, reading("m2/journal", journal, SourceRole.KERNEL, host="m2"))
+        return any(each.source_role is SourceRole.KERNEL and not each.recovered for each in found.candidates)
+
+    assert not kept("rpc.mountd")
+    assert kept("slurmstepd")
+
+
+def test_a_gpu_s_fault_befalls_no_rank_of_another_machine() -> None:
+    raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
+    assert left((194, DRAIN), said=raised) == []
+    assert left((194, DRAIN), said=raised, host="m1") == ["gpu.firmware"]

@@ -88,7 +88,7 @@ def tells_of_silence(line: Line) -> bool:
 TWICE = 2
 
 
-LEAST_FILES = 3  # that have such a line …
+LEAST_FILES = 2  # that have such a line …
 WRITTEN_ON = 100  # … and so many others behind it
 
 

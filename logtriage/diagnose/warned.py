@@ -35,11 +35,13 @@ def is_only_warned(findings: Findings) -> bool:
 
 
 def _is_of_machine(candidate: Candidate, findings: Findings) -> bool:
-    """Whether a machine's log complains of what nobody steps without, and not later than the job steps."""
+    """Whether a machine's log hints, or complains of what nobody steps without, while the job steps."""
     last = findings.progress.last_time
     is_early = last is None or candidate.time is None or candidate.time <= last + LIVED_WITH_SECONDS
-    is_needed = candidate.source_role in OF_MACHINES and candidate.failure_type.startswith(NEEDED)
-    return is_needed and candidate.strength is not Strength.DEFINITE and is_early
+    if candidate.source_role not in OF_MACHINES or not is_early:
+        return False
+    is_needed = candidate.failure_type.startswith(NEEDED) and candidate.strength is not Strength.DEFINITE
+    return is_needed or candidate.strength is Strength.HINT
 
 
 def _is_warning(candidate: Candidate) -> bool:

@@ -8,6 +8,7 @@ raises an exception of its own was not stopped by another machine's late interru
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -32,7 +33,9 @@ from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # Without these no rank of a synchronous job makes a step, or none for long.
-NEEDED = (*STALLS, "gpu.", "network.infiniband", "network.interface", "slow.")
+NEEDED = (*STALLS, "gpu.", "cuda.", "network.infiniband", "network.interface", "slow.", "host.out_of_memory")
+SEVERAL = 2  # where more machines complained of a kind, at times of their own, and were well: it is usual …
+NO_MORE_OFTEN = 3.0  # … unless it comes so many times as often at the end
 _BLOCKED = regex(
     r"\btask (?P<name>[^\s:]{1,40}(?::[^\s:]{1,10}){0,2}):\d+ blocked for more than (?P<seconds>\d{1,5}) s"
 )
@@ -66,15 +69,17 @@ def _unjoined(
     explains: Mapping[str, frozenset[str]],
 ) -> set[tuple[str, int]]:
     open_ = [each for each in candidates if _may_be_nothing(each)]
-    if not open_ and not any(map(_may_be_beside, candidates)):
+    if not any(each.source_role in OF_MACHINES and not each.recovered for each in candidates):
         return set()
     dated = dated_steps(progress)
     passed = [each for each in open_ if each.failure_type.startswith(NEEDED) and _stepped_on(each, dated)]
     usual = {kind_of(each) for each in passed if each.strength is Strength.HINT}
+    usual |= _had_by_several(passed, open_, dated)
     own = [each for each in candidates if _is_own_cause(each)]
     stopped = _stopped(candidates, scene)
     first = _first_since(open_, stopped)
     done = {id(each) for each in passed}
+    killed = _is_told_to_be_killed(candidates)
     used = _interfaces(scene) if any(each.capture("nic") for each in open_) else frozenset()
     return {
         (each.line.file, each.line.number)
@@ -83,32 +88,92 @@ def _unjoined(
         or kind_of(each) in usual
         or _waits_beside_the_ranks(each, dated)
         or _is_unused(each, used)
+        or _befell_another(each, dated)
         or _was_there_again(each, scene)
         or (
             each.failure_type.startswith(NEEDED)
             and stopped is not None
             and first.get((kind_of(each), each.host), 0.0) > stopped + LIVED_WITH_SECONDS
         )
-        or (each.failure_type.startswith(STALLS) and any(_stands_alone(mine, each, explains) for mine in own))
+        or (each.failure_type.startswith(NEEDED) and any(_stands_alone(mine, each, explains) for mine in own))
     } | {
         (each.line.file, each.line.number)
         for each in candidates
-        if _may_be_beside(each) and any(_came_first(mine, each) for mine in own)
+        if (_may_be_beside(each) and _is_beside(each, own, dated, killed))
+        or _is_of_a_service(each, dated)
+        or _is_of_a_daemon(each, dated)
     }
 
 
 def _may_be_beside(candidate: Candidate) -> bool:
-    """Whether a machine tells of the crash of a program that is not called as ranks are."""
+    """Whether a machine tells by name of a program that crashed or was killed."""
     of_machine = candidate.source_role in OF_MACHINES and not candidate.recovered
-    name = candidate.capture("name") if of_machine and candidate.failure_type.startswith("process.") else None
-    return name is not None and RANKS_ARE.match(name) is None
+    return (
+        of_machine and candidate.failure_type.startswith(_CRASHES) and candidate.capture("name") is not None
+    )
 
 
-def _came_first(own: Candidate, crash: Candidate) -> bool:
-    """Whether a rank on another machine had raised an exception before a program crashed."""
-    if own.time is None or crash.time is None or own.record is None:
+_CRASHES = ("process.", "host.out_of_memory")
+
+
+def _is_beside(
+    crash: Candidate, own: Sequence[Candidate], dated: Sequence[tuple[float, int]], killed: bool
+) -> bool:
+    """Whether the program was none of the ranks, by its name and by what befell these.
+
+    One that is called as ranks are may be one of their workers, without which they step for a while.
+    """
+    elsewhere = [each for each in own if None not in (each.host, crash.host) and each.host != crash.host]
+    stepped = crash.time is not None and _stepped_on(crash, dated)
+    if RANKS_ARE.match(crash.capture("name") or ""):
+        return stepped and len(elsewhere) == len(own) > 0 and not killed
+    return stepped or any(
+        each.record is not None and each.time is not None and each.time <= (crash.time or 0.0)
+        for each in elsewhere
+    )
+
+
+_SERVICE = regex(r"/system\.slice/(?P<unit>[\w@:.-]{1,60})\.service\b")
+_STARTERS = regex(r"(?i)slurm|docker|containerd|crio|podman|kubelet|pbs|lsf|sge|ssh|ray|run-")
+
+
+def _is_of_a_service(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
+    """Whether a machine names the service whose limit was met, no starter of jobs, and all stepped on."""
+    if candidate.source_role not in OF_MACHINES or candidate.recovered or candidate.time is None:
         return False
-    return own.time <= crash.time and None not in (own.host, crash.host) and own.host != crash.host
+    named = _SERVICE.search(candidate.line.text[:600])
+    is_other = named is not None and _STARTERS.match(named["unit"]) is None
+    return is_other and _stepped_on(candidate, dated)
+
+
+# As a machine's journal names who speaks, behind its time and its own name.
+_SPEAKER = regex(
+    r"\S{1,40}:\d\d\S{0,20} \S{1,64} (?P<program>[\w./@-]{1,40})(?:\[[\w.@-]{1,40}\])?(?:\[\d{1,8}\])?: "
+)
+_OF_JOBS = regex(
+    r"(?i)kernel|slurm|nv-|nvidia|dcgm|docker|containerd|crio|kubelet|pbs|sge|lsf|python|torch|mpi"
+)
+
+
+def _is_of_a_daemon(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
+    """Whether a daemon that has nothing to do with jobs complained in a journal, and all stepped on."""
+    if candidate.source_role not in OF_MACHINES or candidate.recovered or candidate.time is None:
+        return False
+    said = _SPEAKER.search(candidate.line.text[:240])
+    is_other = said is not None and _OF_JOBS.match(said["program"].rsplit("/", 1)[-1]) is None
+    return is_other and _stepped_on(candidate, dated)
+
+
+_BY_KILL = frozenset(("-9", "9", "137"))
+
+
+def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
+    """Whether a launcher or a rank says that somebody was killed."""
+    return any(
+        each.capture("exitcode") in _BY_KILL or each.failure_type == "process.killed"
+        for each in candidates
+        if each.source_role not in OF_MACHINES and not each.recovered
+    )
 
 
 # What a machine says of a server that it has again, and what names one: `scratch-OST0003`, `10.3.0.9`.
@@ -153,6 +218,46 @@ def _may_be_nothing(candidate: Candidate) -> bool:
     of_machine = candidate.source_role in OF_MACHINES and candidate.rule is not None
     is_sure = candidate.strength is Strength.DEFINITE
     return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
+
+
+def _had_by_several(
+    passed: Sequence[Candidate], open_: Sequence[Candidate], dated: Sequence[tuple[float, int]]
+) -> set[tuple[str, ...]]:
+    """The kinds that most machines had while all stepped on, and that came not much more often later.
+
+    A link that goes down again and again does so on one machine.
+    """
+    machines = {each.host or each.line.file for each in open_}
+    had: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for each in passed:
+        had[kind_of(each)][each.host or each.line.file].append(each.time or 0.0)
+    since: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    known = {id(each) for each in passed}
+    for each in open_:
+        if id(each) not in known:
+            since[kind_of(each)].append(each.time or 0.0)
+    found: set[tuple[str, ...]] = set()
+    for kind, times in had.items():
+        all_ = sorted(time for each in times.values() for time in each)
+        healthy = max(dated[-1][0] - min(dated[0][0], all_[0]), 1.0)
+        rest = max(max(since[kind]) - min(since[kind]), 2 * LIVED_WITH_SECONDS) if since[kind] else 0.0
+        of_most = len(times) > SEVERAL and len(times) * 2 >= len(machines)
+        is_apart = all_[-1] - all_[0] > LIVED_WITH_SECONDS
+        usual = max(1.0, len(all_) / healthy * rest)
+        if of_most and is_apart and len(since[kind]) <= NO_MORE_OFTEN * usual:
+            found.add(kind)
+    return found
+
+
+_COMM = regex(r"\bcomm (?P<name>[\w.+-]{1,40})")
+
+
+def _befell_another(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
+    """Whether the line names a program that met it, which is none of the ranks, and all stepped on."""
+    told = _COMM.search(candidate.line.text[:400])
+    if told is None or RANKS_ARE.match(told["name"]) or not candidate.failure_type.startswith("storage."):
+        return False
+    return _stepped_on(candidate, dated)
 
 
 def _stepped_on(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
@@ -211,7 +316,14 @@ def _is_own_cause(candidate: Candidate) -> bool:
 
 
 def _stands_alone(own: Candidate, complaint: Candidate, explains: Mapping[str, frozenset[str]]) -> bool:
-    """Whether what a rank states is nothing that the machine's complaint can have brought about."""
+    """Whether what a rank states is nothing that the machine's complaint can have brought about.
+
+    A GPU's or an adapter's fault befalls the ranks of its own machine; who stalls may keep others waiting.
+    """
+    if not complaint.failure_type.startswith(STALLS) and (
+        None in (own.host, complaint.host) or own.host == complaint.host
+    ):
+        return False
     brought_about = explains.get(complaint.failure_type, frozenset())
     return own.failure_type not in brought_about and not any(
         name.endswith(".*") and own.failure_type.startswith(name[:-1]) for name in brought_about
