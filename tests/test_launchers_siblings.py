@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenes import bank_read_once, behind, judged, steps, traceback
+from scenes import WATCHDOG, bank_read_once, behind, clock, judged, place, steps, traceback
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,7 +122,7 @@ def test_a_launchers_label_names_the_machine_whatever_nccl_calls_it(tmp_path: Pa
 
 def test_who_repeats_the_exception_of_another_rank_is_not_where_it_was_raised(tmp_path: Path) -> None:
     full = "OSError: [Errno 28] No space left on device"
-    above = "Traceback (most recent call last): (RANK 5)\n  File \"/a.py\", line 3, in w\n"
+    above = 'Traceback (most recent call last): (RANK 5)\n  File "/a.py", line 3, in w\n'
     first = behind("[rank0]: ", above + full)
     second = behind("[rank5]: ", traceback(full)) + (
         "[0]:\n  host      : cz-2\n  rank      : 5 (local_rank: 1)\n  exitcode  : 1 (pid: 46)\n=====\n"
@@ -211,3 +211,43 @@ def test_what_enumerates_labels_nobody(tmp_path: Path) -> None:
     text = "".join(f"[{n}] loss {3 - n / 100:.2f} lr 1e-4\n" for n in range(90)) + KEY_ERROR
     body = judged(tmp_path, {"job.log": text}).verdict
     assert (body.failure_type, body.culprits.ranks) == ("code.key", ())
+
+
+LOST = traceback("RuntimeError: DataLoader worker (pid(s) 77) exited unexpectedly")
+
+
+@pytest.mark.parametrize("name", ["dino_{}.err", "7712_{}/stderr.txt", "part-{}.log"])
+@pytest.mark.parametrize("late", [2, 5])
+def test_a_file_is_of_the_rank_of_its_number_where_those_beside_it_say_so(
+    tmp_path: Path, name: str, late: int
+) -> None:
+    files = {name.format(rank): LOST if rank == late else WATCHDOG.format(rank=rank, op="ALLREDUCE")
+             for rank in range(6)}  # fmt: skip
+    expected = (late,) if "/" not in name else ()  # a number of a folder may be the job's
+    assert place(tmp_path, files)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "ranks"),
+    [
+        ("[Learner-{}]", (3,)),
+        ("worker={} |", (3,)),
+        ("[fold {}]", ()),  # one after the other
+        ("[node {}]", ()),  # of which each may have several
+        ("[Learner-7]", ()),  # of another file
+    ],
+)
+def test_labels_that_agree_with_the_number_of_their_file_are_ranks(
+    tmp_path: Path, label: str, ranks: tuple[int, ...]
+) -> None:
+    def text(number: int) -> str:
+        lines = [f"{clock(9.0 * at)} {label.format(number)} batch {at} loss 2.1\n" for at in range(1, 20)]
+        return "".join(lines) + (LOST if number == 3 else "")
+
+    files = {f"out_{number}.log": text(number) for number in range(5)}
+    assert place(tmp_path, files)[0] == ranks
+
+
+def test_numbers_of_files_some_of_which_are_not_there_tell_no_rank(tmp_path: Path) -> None:
+    files = {f"run{n}.err": WATCHDOG.format(rank=n, op="ALLREDUCE") for n in (1, 2, 4, 6)}
+    assert place(tmp_path, {**files, "run9.err": LOST})[0] == ()

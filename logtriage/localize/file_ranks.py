@@ -18,8 +18,56 @@ from logtriage.rulebank.rule import Mark
 
 def ranks_of_files(scene: Scene, exits: Sequence[Exit]) -> dict[str, int]:
     """Rank by file, where one process wrote it; what its own lines say counts most."""
-    told = _of_one_machine(scene) | _counted(scene) | _alone(scene) | _keyed(scene) | _communicating(scene)
-    return told | _reported(scene.sources, exits) | _said(scene)
+    told = _numbered(scene) | _of_one_machine(scene) | _counted(scene) | _alone(scene) | _keyed(scene)
+    return told | _communicating(scene) | _reported(scene.sources, exits) | _said(scene)
+
+
+_NUMBER = regex(r"(?<!\d)\d{1,5}(?!\d)")
+_LABEL = regex(
+    r"(?i)(?<![A-Za-z])(?:trainer|worker|proc|process|replica|member|learner|participant|peer|task)"
+    r"(?:[-_ =:#]{1,2}|\[)(\d{1,5})(?=[\])}>,:;| ]|$)"
+)
+LABEL_WIDTH = 140  # characters of a line in which its writer's label may stand
+LABELLED_SHARE = 0.2  # of a file's lines are so
+
+
+def _numbered(scene: Scene) -> dict[str, int]:
+    """Files whose numbers are those of their writers: `log_5.err` beside seven whose lines say so.
+
+    Most of them say it, in the words of a library (`[Rank 3]`) or by a label of their own (`[Trainer-3]`),
+    and none says otherwise; what the others do not say follows.
+    """
+    families: dict[str, dict[str, int]] = defaultdict(dict)
+    owns: dict[str, set[int]] = {}
+    for reading in scene.readings:
+        source = reading.source
+        stem = source.file.rpartition(".")[0] or source.file
+        numbers = [*_NUMBER.finditer(stem.rpartition("/")[2])]
+        if source.role not in JOB_ROLES or len(numbers) != 1:
+            continue
+        if source.rank is not None or source.local_rank is not None or source.host is not None:
+            continue
+        families[_NUMBER.sub("#", stem)][source.file] = int(numbers[0][0])
+        named = {line.rank for line in reading.lines if line.rank is not None}
+        owns[source.file] = named or _labelled(reading)
+    found: dict[str, int] = {}
+    for files in families.values():
+        telling = {file for file in files if owns[file]}
+        said = {files[file] for file in telling}
+        numbers_told = set(files.values())
+        agree = all(owns[file] == {files[file]} for file in telling)
+        if agree and len(said) > 1 and 2 * len(said) > len(numbers_told) == max(numbers_told) + 1:
+            found |= files
+    return found
+
+
+def _labelled(reading: Reading) -> set[int]:
+    """The numbers of the labels that a file's lines begin with, where enough of them have one."""
+    named = [
+        {int(number) for number in _LABEL.findall(line.text[:LABEL_WIDTH])} for line in reading.lines[:240]
+    ]
+    often = sum(map(bool, named)) >= max(1.0, LABELLED_SHARE * len(named))
+    return set[int]().union(*named) if often else set()
 
 
 def _counted(scene: Scene) -> dict[str, int]:
