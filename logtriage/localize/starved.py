@@ -48,6 +48,8 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Starving | None:
     if len(shares) < 4:
         return None
     typical = median([share for share, _ in shares])
+    if typical < DATA_SHARE and (most := _of_one_rank(shares)) is not None:
+        typical = most  # who waits for its data lets all others wait
     if typical < DATA_SHARE:
         return _in_bursts(waits)
     begun = next(line for share, line in shares if share >= DATA_SHARE)
@@ -56,6 +58,19 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Starving | None:
     lines = tuple(dict.fromkeys((plainest, begun, *others)))[:3]
     told = f"steps spend {typical:.0%} of their time waiting for data"
     return Starving(typical, lines, told)
+
+
+LEAST_OF_RANK = 8  # steps
+
+
+def _of_one_rank(shares: Sequence[tuple[float, Line]]) -> float | None:
+    """The largest typical share of one file's steps, where that is most of them; of two files at least."""
+    files: dict[str, list[float]] = {}
+    for share, line in shares:
+        files.setdefault(line.file, []).append(share)
+    enough = [median(of_file) for of_file in files.values() if len(of_file) >= LEAST_OF_RANK]
+    most = max(enough, default=0.0)
+    return most if len(files) > 1 and most >= BURST_SHARE else None
 
 
 # What a step's durations are headed with says of which phase they are, and nothing of what took so long.

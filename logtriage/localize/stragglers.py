@@ -67,7 +67,10 @@ def compare(told: Iterable[Duration], least: int = LEAST_VALUES) -> Straggling |
         enough = {rank: values[-MOST_VALUES:] for rank, values in by_rank.items() if len(values) >= least}
         if len(enough) < 2:
             continue
-        waits = [of_rank for (other, name), of_rank in kinds.items() if other == form and WAIT.search(name)]
+        beside = {name: of_rank for (other, name), of_rank in kinds.items() if other == form and name != field}
+        waits = [of_rank for name, of_rank in beside.items() if WAIT.search(name)]
+        if len(enough) == 2 and not waits and not DATA.search(field):
+            waits = [rest for whole in beside.values() if (rest := _rest(enough, whole)) is not None]
         compared = max(compared, len(enough))
         slow = _slow(enough, (form, field), waits)
         if slow is not None:
@@ -144,6 +147,30 @@ def as_slow(values: Sequence[Duration], bar: float) -> bool:
     """Whether a rank is beyond the bar in its late values, as those beside a persistent one must be."""
     late = late_values(values)
     return len(values) >= LEAST_VALUES and sum(each > bar for each in late) >= PERSISTENT_BESIDE * len(late)
+
+
+EQUAL = 1.1  # of two ranks that step together the steps take equally long, within so much
+
+
+def _rest(
+    own: dict[int, list[Duration]], whole: dict[int, list[Duration]]
+) -> dict[int, list[Duration]] | None:
+    """What is left of steps that take equally long on both ranks beside their own part: they wait that long."""
+    if any(len(whole.get(rank, ())) < len(values) for rank, values in own.items()):
+        return None
+    steps = {rank: median(late_values(whole[rank])) for rank in own}
+    parts = {rank: median(late_values(values)) for rank, values in own.items()}
+    if max(steps.values()) > EQUAL * min(steps.values()) or any(parts[r] > steps[r] for r in own):
+        return None
+    if max(parts.values()) * 2 < max(steps.values()):
+        return None  # neither holds the step up
+    return {
+        rank: [
+            replace(step, seconds=max(0.0, step.seconds - part.seconds))
+            for part, step in zip(values, whole[rank][-len(values) :], strict=True)
+        ]
+        for rank, values in own.items()
+    }
 
 
 def _others_wait(waits: Sequence[dict[int, list[Duration]]], slow: Sequence[int], size: int) -> bool:
