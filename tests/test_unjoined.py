@@ -61,7 +61,7 @@ def test_a_stall_elsewhere_is_not_why_a_rank_raised_an_error_of_its_own() -> Non
 
 
 def test_a_program_that_crashed_elsewhere_after_a_rank_had_raised_an_error_is_no_rank() -> None:
-    crash = "rsyslogd[5150]: segfault at 8 ip 00007f22c1 sp 00007ffd77 error 4 in libc.so.6[7f22+1b0000]"
+    crash = "lightdm[5150]: segfault at 8 ip 00007f22c1 sp 00007ffd77 error 4 in libc.so.6[7f22+1b0000]"
     raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
     assert left((203, crash), said=raised) == []
     assert left((203, crash), said=raised, host="m1") == ["process.native_crash"]
@@ -178,3 +178,21 @@ def test_a_gpu_s_fault_befalls_no_rank_of_another_machine() -> None:
     raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
     assert left((194, DRAIN), said=raised) == []
     assert left((194, DRAIN), said=raised, host="m1") == ["gpu.firmware"]
+
+
+def test_whoever_was_killed_elsewhere_is_not_why_a_rank_raised_an_error_that_no_lost_peer_brings_about() -> (
+    None
+):
+    raised = f"{clock(199)} ERROR rank 1 stops\n{traceback(chr(39).join(('KeyError: ', 'speaker_9', '')))}"
+    ended = f"{clock(201)} ERROR failed (exitcode: -9) local_rank: 0 (pid: 733) of binary: /usr/bin/python3\n"
+    other, same = KILLED.format(name="promtail"), KILLED.format(name="python3")
+    assert left((196, other), said=raised) == []
+    assert left((190, same), said=raised) == []
+    assert left((190, same), said=raised + ended) == ["host.out_of_memory"]
+    assert left((190, same), said=raised, host="m1") == ["host.out_of_memory"]
+
+
+def test_an_optical_drive_holds_no_data_set() -> None:
+    broken = "Buffer I/O error on dev {name}, logical block 0, async page read"
+    assert left((170, broken.format(name="sr1"))) == []
+    assert left((170, broken.format(name="nvme1n1"))) == ["storage.filesystem"]

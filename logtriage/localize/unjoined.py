@@ -35,6 +35,7 @@ from logtriage.rulebank.rule import Role, Strength
 # Without these no rank of a synchronous job makes a step, or none for long.
 NEEDED = (*STALLS, "gpu.", "cuda.", "network.infiniband", "network.interface", "slow.", "host.out_of_memory")
 SEVERAL = 2  # where more machines complained of a kind, at times of their own, and were well: it is usual …
+STEPS_WITHOUT = 2  # that all make when one of the ranks is gone already: none, but clocks differ
 NO_MORE_OFTEN = 3.0  # … unless it comes so many times as often at the end
 _BLOCKED = regex(
     r"\btask (?P<name>[^\s:]{1,40}(?::[^\s:]{1,10}){0,2}):\d+ blocked for more than (?P<seconds>\d{1,5}) s"
@@ -80,6 +81,12 @@ def _unjoined(
     first = _first_since(open_, stopped)
     done = {id(each) for each in passed}
     killed = _is_told_to_be_killed(candidates)
+    units = {_service(each) for each in candidates if each.time is not None and _stepped_on(each, dated)}
+    units.discard(None)
+
+    def alone(complaint: Candidate) -> list[Candidate]:
+        return [mine for mine in own if _stands_alone(mine, complaint, explains)]
+
     used = _interfaces(scene) if any(each.capture("nic") for each in open_) else frozenset()
     return {
         (each.line.file, each.line.number)
@@ -95,12 +102,13 @@ def _unjoined(
             and stopped is not None
             and first.get((kind_of(each), each.host), 0.0) > stopped + LIVED_WITH_SECONDS
         )
-        or (each.failure_type.startswith(NEEDED) and any(_stands_alone(mine, each, explains) for mine in own))
+        or (each.failure_type.startswith(NEEDED) and alone(each))
     } | {
         (each.line.file, each.line.number)
         for each in candidates
-        if (_may_be_beside(each) and _is_beside(each, own, dated, killed))
-        or _is_of_a_service(each, dated)
+        if (_may_be_beside(each) and _is_beside(each, own, alone(each), dated, killed))
+        or (unit := _service(each)) in units
+        or (unit is not None and alone(each))
         or _is_of_a_daemon(each, dated)
     }
 
@@ -117,33 +125,32 @@ _CRASHES = ("process.", "host.out_of_memory")
 
 
 def _is_beside(
-    crash: Candidate, own: Sequence[Candidate], dated: Sequence[tuple[float, int]], killed: bool
+    crash: Candidate,
+    own: Sequence[Candidate],
+    alone: Sequence[Candidate],
+    dated: Sequence[tuple[float, int]],
+    killed: bool,
 ) -> bool:
     """Whether the program was none of the ranks, by its name and by what befell these.
 
     One that is called as ranks are may be one of their workers, without which they step for a while.
     """
-    elsewhere = [each for each in own if None not in (each.host, crash.host) and each.host != crash.host]
-    stepped = crash.time is not None and _stepped_on(crash, dated)
     if RANKS_ARE.match(crash.capture("name") or ""):
-        return stepped and len(elsewhere) == len(own) > 0 and not killed
-    return stepped or any(
-        each.record is not None and each.time is not None and each.time <= (crash.time or 0.0)
-        for each in elsewhere
-    )
+        stepped = steps_since(dated, crash.time or 0.0) >= STEPS_WITHOUT
+        return stepped and len(alone) == len(own) > 0 and not killed
+    return bool(alone) or (crash.time is not None and _stepped_on(crash, dated))
 
 
 _SERVICE = regex(r"/system\.slice/(?P<unit>[\w@:.-]{1,60})\.service\b")
 _STARTERS = regex(r"(?i)slurm|docker|containerd|crio|podman|kubelet|pbs|lsf|sge|ssh|ray|run-")
 
 
-def _is_of_a_service(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
-    """Whether a machine names the service whose limit was met, no starter of jobs, and all stepped on."""
-    if candidate.source_role not in OF_MACHINES or candidate.recovered or candidate.time is None:
-        return False
+def _service(candidate: Candidate) -> str | None:
+    """The service of which a machine says that it met a limit, unless it starts jobs."""
+    if candidate.source_role not in OF_MACHINES or candidate.recovered:
+        return None
     named = _SERVICE.search(candidate.line.text[:600])
-    is_other = named is not None and _STARTERS.match(named["unit"]) is None
-    return is_other and _stepped_on(candidate, dated)
+    return named["unit"] if named is not None and _STARTERS.match(named["unit"]) is None else None
 
 
 # As a machine's journal names who speaks, behind its time and its own name.
@@ -170,7 +177,8 @@ _BY_KILL = frozenset(("-9", "9", "137"))
 def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
     """Whether a launcher or a rank says that somebody was killed."""
     return any(
-        each.capture("exitcode") in _BY_KILL or each.failure_type == "process.killed"
+        each.capture("exitcode") in _BY_KILL
+        or (each.failure_type == "process.killed" and each.role is Role.CAUSE)
         for each in candidates
         if each.source_role not in OF_MACHINES and not each.recovered
     )
@@ -249,15 +257,19 @@ def _had_by_several(
     return found
 
 
+# Who met it, and devices on which no data set lies.
 _COMM = regex(r"\bcomm (?P<name>[\w.+-]{1,40})")
+_ODD_DEVICE = regex(r"\bdev(?:ice)? (?:sr|fd|loop)\d")
 
 
 def _befell_another(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
-    """Whether the line names a program that met it, which is none of the ranks, and all stepped on."""
-    told = _COMM.search(candidate.line.text[:400])
-    if told is None or RANKS_ARE.match(told["name"]) or not candidate.failure_type.startswith("storage."):
+    """Whether an error of files befell a program that is no rank, or an odd device, and all stepped on."""
+    if not candidate.failure_type.startswith("storage."):
         return False
-    return _stepped_on(candidate, dated)
+    text = candidate.line.text[:400]
+    told = _COMM.search(text)
+    is_odd = _ODD_DEVICE.search(text) if told is None else RANKS_ARE.match(told["name"]) is None
+    return bool(is_odd) and _stepped_on(candidate, dated)
 
 
 def _stepped_on(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
