@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenes import judged
+import pytest
+from scenes import clock, judged, place
 
 
 def steps(rank: int, last: int) -> str:
@@ -105,3 +106,35 @@ def test_a_container_that_never_told_its_rank_is_known_to_compose(tmp_path: Path
     log += "w-1-1  | [rank0]: torch.distributed.DistStoreError: Timed out waiting for clients.\n"
     found = judged(tmp_path, {"compose.log": log}).verdict
     assert (found.failure_type, found.culprits.hosts) == ("code.import", ("w-2-1",))
+
+
+JOINED = "[INFO] [rdzv_manager.py:210:log] Completed 2 round rendezvous of elastic-training is {}\n"
+SETTINGS = (
+    "INFO:torch.distributed.launcher.api:Starting elastic_operator with launch configs:\n"
+    "  entrypoint       : train.py\n  min_nodes        : 3\n  max_nodes        : 3\n  nproc_per_node   : 4\n"
+)
+
+
+def paced(node: int, slow: int) -> str:
+    own, wait = (9.1, 0.3) if node == slow else (3.0, 6.4)
+    return "".join(
+        f"{clock(60.0 * at)} INFO iter {at * 10} loss 2.1 iter_time 9.5s forward {own}s sync_wait {wait}s\n"
+        for at in range(1, 25)
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "each", "expected"),
+    [
+        (JOINED.format("{0: 4, 1: 4, 2: 4}"), "", ((), ("worker-1",))),
+        (JOINED.format("{0: 1, 1: 1, 2: 1}"), "", ((1,), ())),
+        ("", SETTINGS, ((), ("worker-1",))),
+        ("", SETTINGS.replace(": 4", ": 1"), ((1,), ())),
+        (JOINED.format("{0: 4, 1: 4, 2: 4, 3: 4, 4: 4}"), "", ((1,), ())),  # of which some are not here
+    ],
+)
+def test_files_that_are_numbered_as_nodes_of_several_processes_are_of_no_rank(
+    tmp_path: Path, stated: str, each: str, expected: tuple[tuple[int, ...], tuple[str, ...]]
+) -> None:
+    files = {f"worker-{node}.log": each + paced(node, 1) for node in range(3)}
+    assert place(tmp_path, {**files, "job-master.log": f"starting\n{stated}"}) == expected

@@ -30,6 +30,7 @@ from logtriage.localize.rosters import (
 )
 from logtriage.localize.scene import Scene
 from logtriage.localize.shard_files import shard_hosts
+from logtriage.localize.stated_worlds import files_of_nodes
 from logtriage.localize.writer_labels import LABEL_WIDTH, HostLabels, host_labels, said_ranks, writer_label
 from logtriage.model import JOB_ROLES, Line, SourceRole
 from logtriage.regex import regex
@@ -193,6 +194,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
     silent: set[str] = set()
     rank_of_file = ranks_of_files(scene, exits)
     offsets = node_offsets(scene, exits)
+    of_nodes, stated = files_of_nodes(scene.readings, rank_of_file)
+    file_labels, world = of_nodes | file_labels, max(world or 0, stated if of_nodes else 0) or None
     for reading in scene.readings:
         source = reading.source
         if source.role in (*JOB_ROLES, SourceRole.ENVIRONMENT):
@@ -206,7 +209,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         whole_file = rank_of_file.get(source.file, source.rank)
         named_after = ended_on.get(source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0])
         if whole_file is not None and (
-            (named_after is not None and whole_file not in named_after)
+            source.file in of_nodes
+            or (named_after is not None and whole_file not in named_after)
             or any(line.rank is not None and line.rank != whole_file for line in reading.lines)
         ):
             # std_log_process_1.txt with lines of [rank12]: the number counts nodes, not ranks. And that of
@@ -329,7 +333,7 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                     host_of_rank |= dict.fromkeys(of_node, host_of_file[source.file])
                     hosts.update(host_of_file[source.file] for _ in of_node)
                     ranks.update(of_node)
-    by_pod = pod_ranks(set(host_of_file.values()), host_of_rank, meeting)
+    by_pod = pod_ranks(set(host_of_file.values()) - {*of_nodes.values()}, host_of_rank, meeting)
     if not host_of_rank and max(ranks, default=0) < len(by_pod) == (world or len(by_pod)):
         host_of_rank = {rank: pod for pod, rank in by_pod.items()}
         hosts.update(by_pod)
