@@ -138,3 +138,14 @@ def test_files_that_are_numbered_as_nodes_of_several_processes_are_of_no_rank(
 ) -> None:
     files = {f"worker-{node}.log": each + paced(node, 1) for node in range(3)}
     assert place(tmp_path, {**files, "job-master.log": f"starting\n{stated}"}) == expected
+
+
+def test_the_node_after_which_a_clouds_description_is_named_is_the_one_that_was_lost(tmp_path: Path) -> None:
+    told = (
+        '{\n  "jobs": [\n    {\n      "jobName": "seg",\n      "status": "FAILED",\n'
+        '      "statusReason": "Host EC2 (instance i-09fe12ab34cd56ef7) terminated.",\n'
+        '      "attempts": []\n    }\n  ]\n}\n'
+    )
+    files = {f"node{node}.log": "".join(f"epoch {at} loss 2.1\n" for at in range(30)) for node in range(3)}
+    found = judged(tmp_path, {**files, "describe-jobs_node2.json": told}).verdict
+    assert (found.failure_type, found.culprits.hosts) == ("host.node_lost", ("node2",))

@@ -139,7 +139,7 @@ def gather_candidates(
         if sign.rule.failure_type == "host.node_lost" and not own_words:
             # Who tells of it has survived it.
             host = sign.hit.capture("host") or sign.hit.capture("node") or pods.node(sign.line)
-            if host is None and sign.source.role is SourceRole.HARDWARE:
+            if host is None and sign.source.role in (SourceRole.HARDWARE, SourceRole.ENVIRONMENT):
                 host = sign.source.host  # whose report somebody else made, or its management controller
             if host is None and not sign.rule.id.startswith("slurm."):  # its notice names who wrote it
                 host = topology.only_host_in(sign.line.message)
@@ -315,6 +315,8 @@ _SPEAKER = regex(
     r"(?:(?:Error|Exception|Interrupt): \[?[Rr]ank[ =:]?|^\[?[Rr]ank[-_ ]?)(\d{1,6})(?:[\],:]|\b, )"
     r"| on /job:worker/replica:\d+/task:(\d{1,6})/device|(?:^|[\]:|] +)Exception in device=\w+:(\d{1,5}): "
     r"|(?:^|[|\]] +)\[?[Rr]ank=(\d{1,6})\b"
+    # PyTorch's own label, behind one that nobody knows.
+    r"|^[^\[\]\n]{1,80} \[rank(\d{1,6})\]: "
 )
 
 
