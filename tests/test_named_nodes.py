@@ -149,3 +149,8 @@ def test_the_node_after_which_a_clouds_description_is_named_is_the_one_that_was_
     files = {f"node{node}.log": "".join(f"epoch {at} loss 2.1\n" for at in range(30)) for node in range(3)}
     found = judged(tmp_path, {**files, "describe-jobs_node2.json": told}).verdict
     assert (found.failure_type, found.culprits.hosts) == ("host.node_lost", ("node2",))
+
+
+def test_machines_that_an_inventory_counts_from_ten_on_are_no_ranks(tmp_path: Path) -> None:
+    files = {f"gx-{number}.log": paced(number, 12) for number in range(10, 14)}
+    assert place(tmp_path, files) == ((), ("gx-12",))

@@ -33,7 +33,7 @@ def pod_ranks(hosts: set[str], host_of_rank: dict[int, str], masters: set[str]) 
         has_master = f"{base}-master-0" in hosts | masters
         if base.endswith(("-master", "-chief", "-launcher")) or len(row) + has_master < 2:
             continue
-        if role is None and max(row) >= SPARSE * len(row):
+        if role in (None, "node") and (max(row) >= SPARSE * len(row) or min(row) > 1):
             continue  # numbers of racks, addresses or an inventory: they count no ranks
         beside_master = role is not None and has_master and 0 in row
         ranks.update({host: number + beside_master for number, host in row.items()})
