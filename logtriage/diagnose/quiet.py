@@ -235,6 +235,8 @@ def slow_job(findings: Findings, slow: Slowness, symptoms: tuple[Candidate, ...]
     there = slow.hosts or (topology.hosts_of(slow.ranks) if topology.is_spread else ())
     if not there and slow.ranks and len(topology.hosts) == 1 and not topology.is_spread:
         there = topology.hosts  # of a job on one machine it is that one
+    if not there and not topology.host_of_rank:  # nobody says whose each rank is: whose log, then
+        there = tuple(host for line in slow.lines if (host := topology.host(line)) is not None)
     hosts = dict.fromkeys(topology.machine(host) or host for host in there)
     return Decision(
         slow.failure_type,

@@ -13,7 +13,13 @@ from logtriage.model import Line, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role
 
-_JOB = regex(r"\b[Jj]ob_?[Ii]d[=: ](\d{1,12})\b")
+# As controllers and the daemons of nodes name jobs: `JobId=71`, `StepId=71.0`, and `[71.batch]` at the head.
+_JOB = regex(
+    r"(?:\b(?:[Jj]ob|[Ss]tep)_?[Ii]d[=: ]|^\[[\d:T.-]{19,29}\] \[)(\d{1,12})(?:\b|(?=\.(?:\d|batch|extern)))"
+)
+# What files and lines of a job's own call it, where nothing else can be meant.
+_CALLED = regex(r"(?i)(?:\bslurm[-_]?job[-_]?id|\bjob ?id|(?:^|/)slurm[-_])[=: ]{0,3}(\d{4,12})(?!\d)")
+RELATED = 64  # numbers so near may be parts of one job: of an array, of several components
 _NUMBER = regex(r"(?<!\d)\d{3,12}(?!\d)")
 # What a job's own lines say of its number stands right behind such a word; any other number can be another
 # job's by chance, of the many that steps and samples carry.
@@ -38,6 +44,7 @@ class OtherJobs:
     pods: frozenset[str]  # the job's pods without their numbers; empty where no file tells
     files: frozenset[str]  # the records that may be of several jobs
     nodes: frozenset[str] = frozenset()  # where the job's pods ran; empty unless all are known
+    called: frozenset[int] = frozenset()  # the job's number as its own files state it
 
     def concern(self, line: Line, role: Role) -> bool:
         """Whether what a line says is about another job; of unknown jobs, only failures count."""
@@ -47,11 +54,13 @@ class OtherJobs:
             return not any(_family(pod) in self.pods for pod in pods)
         if self.nodes and (nodes := _NODE.findall(line.text[:2000])):
             return self.nodes.isdisjoint(nodes)
-        if len(self.named) < MANY_JOBS:
-            return False
         whose, _, _ = line.text[:2000].partition(" to reclaim resources")  # behind it stands for whom
         numbers = set(_JOB.findall(whose))
         if not numbers:
+            return False
+        if self.called and not numbers & self.own:
+            return all(abs(int(number) - own) > RELATED for number in numbers for own in self.called)
+        if len(self.named) < MANY_JOBS:
             return False
         return not numbers & self.own if self.own else role in (Role.PROGRESS, Role.CONTEXT)
 
@@ -137,11 +146,15 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
         for reading in readings
         if reading.source.role is SourceRole.SCHEDULER
         for line in reading.lines
-        if "ob" in line.text
+        if "ob" in line.text or "tep" in line.text
         for number in _JOB.findall(line.text[:2000])
     }
+    if not named:
+        return OtherJobs(frozenset(), frozenset(), pods, files, nodes)
+    called = _called(readings)
     if len(named) < MANY_JOBS:
-        return OtherJobs(frozenset(named), frozenset(), pods, files, nodes)
+        own = frozenset(number for number in named if int(number) in called)
+        return OtherJobs(frozenset(named), own, pods, files, nodes, called)
     known: set[str] = set()
     for reading in readings:
         if reading.source.role is SourceRole.SCHEDULER:
@@ -152,4 +165,17 @@ def other_jobs(readings: Sequence[Reading]) -> OtherJobs:
             lower = text.lower()
             if "job" in lower or "slurm" in lower or ("step" in lower and ("id" in lower or "***" in lower)):
                 known.update(_OWN_NUMBER.findall(text))
-    return OtherJobs(frozenset(named), frozenset(named & known), pods, files, nodes)
+    return OtherJobs(frozenset(named), frozenset(named & known), pods, files, nodes, called)
+
+
+def _called(readings: Sequence[Reading]) -> frozenset[int]:
+    """The number by which the job's own files and lines call it, if they all agree."""
+    found: set[str] = set()
+    for reading in readings:
+        if reading.source.role in (SourceRole.SCHEDULER, SourceRole.KERNEL):
+            continue
+        found.update(_CALLED.findall(reading.source.file))
+        for line in reading.lines[:200]:
+            if "ob" in line.text[:400] or "SLURM" in line.text[:400]:
+                found.update(_CALLED.findall(line.text[:400]))
+    return frozenset(map(int, found)) if len(found) == 1 else frozenset()

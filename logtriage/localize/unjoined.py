@@ -28,7 +28,8 @@ from logtriage.localize.machine_complaints import (
 )
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
-from logtriage.model import Level
+from logtriage.localize.topology import Topology
+from logtriage.model import Level, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
@@ -44,23 +45,40 @@ _BLOCKED = regex(
 _USED = regex(r"(?:\bUsing |\bOOB |\]|SOCKET_IFNAME[=: ]+)(?P<nic>[a-z][\w.]{1,19})(?::[\d.]|$|,)")
 _OF_RDMA = regex(r"\b(?:mlx[45]|bnxt|ice\b|irdma|qed|efa|hfi|ib\d)")
 _CALM = (None, Level.DEBUG, Level.INFO)
+_CONTROLLERS = (SourceRole.SCHEDULER, SourceRole.KUBERNETES)
 
 
 def without_unjoined(
     candidates: Sequence[Candidate],
     scene: Scene,
     progress: Progress,
+    topology: Topology,
     explains: Mapping[str, frozenset[str]],
 ) -> list[Candidate]:
     """The candidates, with those complaints marked as survived that cannot have ended the job.
 
     `explains` says which types a type can bring about.
     """
-    found = _unjoined(candidates, scene, progress, explains)
+    found = _unjoined(candidates, scene, progress, explains) | _of_foreign_machines(candidates, topology)
     return [
         replace(each, recovered=True) if (each.line.file, each.line.number) in found else each
         for each in candidates
     ]
+
+
+def _of_foreign_machines(candidates: Sequence[Candidate], topology: Topology) -> set[tuple[str, int]]:
+    """The places of what controllers say of machines on which no rank ran, if it is known where all ran."""
+    told = [
+        each
+        for each in candidates
+        if each.source_role in _CONTROLLERS
+        and each.failure_type.startswith("host.")
+        and each.host is not None
+    ]
+    if not told or not 1 < topology.size <= len(topology.host_of_rank):
+        return set()
+    own = {topology.machine(host) for host in topology.host_of_rank.values()}
+    return {(each.line.file, each.line.number) for each in told if topology.machine(each.host) not in own}
 
 
 def _unjoined(
@@ -70,7 +88,9 @@ def _unjoined(
     explains: Mapping[str, frozenset[str]],
 ) -> set[tuple[str, int]]:
     open_ = [each for each in candidates if _may_be_nothing(each)]
-    if not any(each.source_role in OF_MACHINES and not each.recovered for each in candidates):
+    if not any(
+        each.source_role in (*OF_MACHINES, *_CONTROLLERS) and not each.recovered for each in candidates
+    ):
         return set()
     dated = dated_steps(progress)
     passed = [each for each in open_ if each.failure_type.startswith(NEEDED) and _stepped_on(each, dated)]
@@ -81,8 +101,8 @@ def _unjoined(
     first = _first_since(open_, stopped)
     done = {id(each) for each in passed}
     killed = _is_told_to_be_killed(candidates)
-    units = {_service(each) for each in candidates if each.time is not None and _stepped_on(each, dated)}
-    units.discard(None)
+    lived = [each for each in candidates if each.time is not None and _stepped_on(each, dated)]
+    units, daemons = set(map(_service, lived)) - {None}, set(map(_daemon, lived)) - {None}
 
     def alone(complaint: Candidate) -> list[Candidate]:
         return [mine for mine in own if _stands_alone(mine, complaint, explains)]
@@ -109,7 +129,8 @@ def _unjoined(
         if (_may_be_beside(each) and _is_beside(each, own, alone(each), dated, killed))
         or (unit := _service(each)) in units
         or (unit is not None and alone(each))
-        or _is_of_a_daemon(each, dated)
+        or (daemon := _daemon(each)) in daemons
+        or (daemon is not None and alone(each))
     }
 
 
@@ -162,13 +183,13 @@ _OF_JOBS = regex(
 )
 
 
-def _is_of_a_daemon(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
-    """Whether a daemon that has nothing to do with jobs complained in a journal, and all stepped on."""
-    if candidate.source_role not in OF_MACHINES or candidate.recovered or candidate.time is None:
-        return False
+def _daemon(candidate: Candidate) -> str | None:
+    """The daemon that complained in a machine's journal, where it has nothing to do with jobs."""
+    if candidate.source_role not in OF_MACHINES or candidate.recovered:
+        return None
     said = _SPEAKER.search(candidate.line.text[:240])
-    is_other = said is not None and _OF_JOBS.match(said["program"].rsplit("/", 1)[-1]) is None
-    return is_other and _stepped_on(candidate, dated)
+    name = said["program"].rsplit("/", 1)[-1] if said is not None else None
+    return None if name is None or _OF_JOBS.match(name) else name
 
 
 _BY_KILL = frozenset(("-9", "9", "137"))
@@ -224,6 +245,8 @@ def _is_unused(candidate: Candidate, used: frozenset[str]) -> bool:
 
 def _may_be_nothing(candidate: Candidate) -> bool:
     of_machine = candidate.source_role in OF_MACHINES and candidate.rule is not None
+    if candidate.source_role in _CONTROLLERS and candidate.rule is not None:
+        of_machine = candidate.failure_type.startswith(STALLS)
     is_sure = candidate.strength is Strength.DEFINITE
     return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
 
