@@ -1,8 +1,9 @@
-"""Tables of measures beside a log, in which the losses turn NaN though the program says that it is done."""
+"""Files of measures beside a log, in which the losses turn NaN though the program says that it is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,35 @@ def test_losses_that_turn_nan_for_good_ruined_the_run(
 def test_tables_that_tell_of_no_ruin(tmp_path: Path, heading: str, row: str, lost: range) -> None:
     files = {"train.log": DONE, "metrics.csv": table(heading, row, lost=lost)}
     assert judged(tmp_path, files).verdict.failure_type == "none.completed"
+
+
+def records(lost: range, name: str = "loss") -> list[dict[str, float]]:
+    return [
+        {"step": n * 10, name: float("nan") if n in lost else 2 - 0.03 * n, "lr": 1e-3} for n in range(30)
+    ]
+
+
+def state(lost: range, name: str = "loss") -> str:
+    return json.dumps({"global_step": 290, "log_history": records(lost, name)}, indent=2)
+
+
+def lines(lost: range, name: str = "loss") -> str:
+    return "".join(json.dumps(record) + "\n" for record in records(lost, name))
+
+
+def lists(lost: range, name: str = "loss") -> str:
+    return json.dumps({name: [record[name] for record in records(lost, name)], "accuracy": [0.5] * 30})
+
+
+@pytest.mark.parametrize(
+    ("name", "written"), [("trainer_state.json", state), ("metrics.jsonl", lines), ("history.json", lists)]
+)
+def test_measures_in_json_tell_it_as_tables_do(
+    tmp_path: Path, name: str, written: Callable[..., str]
+) -> None:
+    def kind(folder: str, text: str) -> str:
+        return judged(tmp_path / folder, {"train.log": DONE, name: text}).verdict.failure_type
+
+    assert kind("lost", written(range(18, 30))) == "numerics.nan"
+    assert kind("back", written(range(18, 25))) == "none.completed"
+    assert kind("other", written(range(18, 30), "val_loss")) == "none.completed"

@@ -1,12 +1,13 @@
-"""Tables of a training's measures, a heading and rows of bare numbers, in which the losses turn NaN for good.
+"""Files of a training's measures, tables or JSON, in which the losses turn NaN for good.
 
-Keras' CSVLogger, Ultralytics' results.csv, Lightning's metrics.csv, DeePMD's lcurve.out: the console beside
-them shows steps only, and says at the end that it is done.
+Keras' CSVLogger, Ultralytics' results.csv, Lightning's metrics.csv, DeePMD's lcurve.out, trainer_state.json:
+the console beside them shows steps only, and says at the end that it is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from logtriage.localize.scene import Scene
@@ -19,7 +20,11 @@ _NUMBERS_STEPS = regex(
 _MEASURE = regex(r"(?i)(?:^|[_/ .-])(?:(?:\w{0,12})loss|rmse|mse|mae|nll|ppl|perplexity)(?:$|[_/ .(-])")
 _OF_OTHER_DATA = regex(r"(?i)(?:^|[_/ .-])(?:val|valid|validation|eval|test|dev)(?:$|[_/ .-])")
 _WORDS = ("loss", "Loss", "LOSS", "mse", "MSE", "mae", "MAE", "nll", "NLL", "ppl", "perplexity")
-_LOST = frozenset(("nan", "-nan", "inf", "-inf"))
+_LOST = frozenset(("nan", "-nan", "inf", "-inf", "infinity", "-infinity"))
+_PAIR = regex(
+    r"\"(?P<name>[\w/. -]{1,60})\": ?"
+    r"(?:(?P<value>-?(?:NaN|nan|Infinity|\d[\d.eE+-]{0,24}))|\[(?P<values>[-\d.eE+, NaInfity]{1,60000})\])"
+)
 FINITE_ROWS = 5  # which every measure has at first
 LOST_ROWS = 3  # up to the end, of which none is finite any more
 MOST_COLUMNS = 200
@@ -35,14 +40,42 @@ class Ruined:
 
 
 def ruined(scene: Scene) -> Ruined | None:
-    """Where all losses of a table were numbers, and are none from some row to the end."""
+    """Where all losses of a file were numbers, and are none from some row to the end."""
     for reading in scene.readings:
-        if reading.source.role not in (*JOB_ROLES, SourceRole.METRICS):
+        if reading.source.role not in (*JOB_ROLES, SourceRole.METRICS, SourceRole.ENVIRONMENT):
             continue
-        for names, rows in _tables(reading.lines):
-            if (found := _lost(names, rows)) is not None:
+        courses = _told(reading.lines) if _JSON.search(reading.source.file) else _tabled(reading.lines)
+        for course in courses:
+            if (found := _lost(course)) is not None:
                 return found
     return None
+
+
+Course = Mapping[str, Sequence[tuple[Line, str]]]  # by the name of a measure its values in turn
+_JSON = regex(r"(?i)\.jsonl?$")
+
+
+def _told(lines: Sequence[Line]) -> Iterator[Course]:
+    """Of JSON the values of each measure, one a record or all in a list."""
+    course: dict[str, list[tuple[Line, str]]] = defaultdict(list)
+    is_counted = False
+    for line in lines:
+        for told in _PAIR.finditer(line.text[:65_536]):
+            is_counted |= told["value"] is None or _NUMBERS_STEPS.match(told["name"]) is not None
+            if _is_measure(told["name"]):
+                values = (told["value"] or told["values"]).split(",")
+                course[told["name"]] += [(line, value.strip().lower()) for value in values]
+    if is_counted:
+        yield course
+
+
+def _tabled(lines: Sequence[Line]) -> Iterator[Course]:
+    for names, rows in _tables(lines):
+        yield {
+            name: [(line, cells[at].lower()) for line, cells in rows if cells[at]]
+            for at, name in enumerate(names)
+            if _is_measure(name)
+        }
 
 
 def _tables(lines: Sequence[Line]) -> Iterator[tuple[list[str], list[tuple[Line, list[str]]]]]:
@@ -98,15 +131,12 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _lost(names: Sequence[str], rows: Sequence[tuple[Line, list[str]]]) -> Ruined | None:
+def _lost(course: Course) -> Ruined | None:
     """Where NaN came into all losses: what is NaN in one measure alone does not reach the weights."""
     firsts: list[Line] = []
     lasts: list[Line] = []
     lost: list[str] = []
-    for at, name in enumerate(names):
-        if not _is_measure(name):
-            continue
-        values = [(line, cells[at].lower()) for line, cells in rows if cells[at]]
+    for name, values in course.items():
         behind = next(
             (back for back, (_, value) in enumerate(reversed(values)) if value not in _LOST), len(values)
         )
