@@ -25,7 +25,7 @@ _TIMING = regex(
     r"(?=(?:others?|peers?|ranks|all|everyone|machines|hosts|nodes|workers)\b))?"
     r"[A-Za-z][A-Za-z0-9_+/.-]{0,38}?)"
     r"(?: ?\((?P<named_unit>ms|s|sec|seconds|t)\))?\s*[:=]?\s*"
-    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d{1,3})?)\s*(?P<unit>ms|msec|milliseconds|s|sec|secs|seconds)?\b(?![-:]\d)"
 )
 # Programs print `data 0.2 compute 610.9 comm 281.2` without a unit: such names mean durations anyhow.
 _DURATION = regex(

@@ -9,6 +9,7 @@ from itertools import islice
 from logtriage.localize.durations import DATA, WAIT, WORK, timer_tables, timings
 from logtriage.localize.progress import Trace, median
 from logtriage.localize.scene import Scene
+from logtriage.localize.spoken_waits import spoken_wait
 from logtriage.localize.step_blocks import step_blocks
 from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
@@ -34,7 +35,7 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Starving | None:
     shares = _shares_of_timers(scene)
     waits: list[tuple[float, float, Line]] = []
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
-        if (step := _waited(_timings(line))) is not None:
+        if (step := _waited(_timings(line)) or spoken_wait(line.message)) is not None:
             waits.append((*step, line))
     shares += [(waited / whole, line) for waited, whole, line in waits]
     if len(shares) < 4:
@@ -51,7 +52,7 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Starving | None:
     if typical < DATA_SHARE and (most := _of_one_rank(shares)) is not None:
         typical = most  # who waits for its data lets all others wait
     if typical < DATA_SHARE:
-        return _in_bursts(waits)
+        return _in_the_end(waits) or _in_bursts(waits)
     begun = next(line for share, line in shares if share >= DATA_SHARE)
     shares.sort(key=lambda item: -item[0])
     plainest, *others = (line for _, line in shares[:3])
@@ -106,6 +107,26 @@ def _timings(line: Line) -> dict[str, float]:
         if found is not None and found["waited"]:
             values["data_wait"] = float(found["waited"])
     return values
+
+
+LEAST_LATE = 10  # steps with which a job ends, all of which wait
+LATE_SHARE, LONGER = 0.5, 1.5  # of their time; and how much longer they take than those before
+
+
+def _in_the_end(waits: Sequence[tuple[float, float, Line]]) -> Starving | None:
+    """Steps that since some time all wait, though those before found their input ready."""
+    count = next(
+        (n for n, (waited, whole, _) in enumerate(reversed(waits)) if waited < DATA_SHARE * whole), 0
+    )
+    late, before = waits[len(waits) - count :], waits[: len(waits) - count]
+    if count < LEAST_LATE or not before or len({line.file for _, _, line in waits}) > 1:
+        return None
+    share = median([waited / whole for waited, whole, _ in late])
+    if share < LATE_SHARE or median([e[1] for e in late]) < LONGER * median([e[1] for e in before]):
+        return None
+    told = f"since some time steps spend {share:.0%} of their time waiting for data"
+    plainest = max(late, key=lambda each: each[0] / each[1])
+    return Starving(share, tuple(dict.fromkeys((plainest[2], late[0][2], late[-1][2]))), told)
 
 
 LEAST_STEPS = 20  # of which some wait for long and most do not
@@ -228,9 +249,19 @@ PROFILED_CALLS = 20  # of fewer the first, which starts the workers, is most
 PROFILED_SHARE = 0.5
 
 
+# The profiler of TensorFlow and JAX judges a step: by its percentages, whatever it calls them.
+_INPUT_BOUND = regex(
+    r"\bYour program is (?:HIGHLY|MODERATELY) input-bound because (?P<percent>\d{1,3}(?:\.\d{1,4})?) ?%"
+)
+
+
 def _profiled(scene: Scene) -> tuple[float, Line] | None:
     """The share of its training that a profiler says was spent on data, if it is most of it."""
     for reading in scene.readings:
+        for line in reading.lines:
+            judged = _INPUT_BOUND.search(line.text[:400]) if "input-bound" in line.text else None
+            if judged is not None and (share := float(judged["percent"]) / 100) >= DATA_SHARE:
+                return min(1.0, share), line
         whole = 0.0
         for line in reading.lines if reading.source.role in JOB_ROLES else ():
             row = _PROFILED.match(line.message[:400]) if line.message.count("|") >= 3 else None
