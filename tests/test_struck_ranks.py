@@ -137,3 +137,32 @@ def test_who_a_watchdog_of_memory_ended_is_the_rank_with_that_process(tmp_path: 
         "badness 1102, VmRSS 40114 MiB\n"
     )
     assert place(tmp_path, {"train.log": log, "journal.txt": journal}) == ((3,), ("desk-7",))
+
+
+FAILED = "DAGScheduler: Marking ResultStage {} (run at t.py:9) as failed due to a barrier task failed."
+LIMIT = (
+    "Container killed by YARN for exceeding physical memory limits. 40.2 GB of 40 GB physical memory used."
+)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "ranks"),
+    [
+        (FAILED.format(7), (3,)),
+        ("BarrierTaskContext: Task 88 from Stage 7(Attempt 0) has entered the global sync, current", (3,)),
+        ("DAGScheduler: ResultStage 7 (count at prepare.py:12) failed in 81.2 s", ()),  # pieces of data
+        (FAILED.format(4), ()),
+    ],
+)
+def test_a_lost_task_of_sparks_barrier_stage_is_the_rank_of_its_number(
+    tmp_path: Path, barrier: str, ranks: tuple[int, ...]
+) -> None:
+    at = "24/05/02 10:00:07"
+    log = (
+        "".join(f"[rank 0] step {step} loss 2.1\n" for step in range(10, 200, 10))
+        + f"{at} ERROR YarnScheduler: Lost executor 5 on wk7.lab.org: {LIMIT}\n"
+        f"{at} WARN TaskSetManager: Lost task 3.0 in stage 7.0 (TID 88) (wk7.lab.org executor 5): "
+        f"ExecutorLostFailure (executor 5 exited caused by one of the running tasks) Reason: {LIMIT}\n"
+        f"{at} INFO {barrier}\n"
+    )
+    assert place(tmp_path, {"driver.log": log}) == (ranks, ("wk7.lab.org",))

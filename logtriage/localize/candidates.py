@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.intake.documents import is_note
 from logtriage.intake.reading import Reading
+from logtriage.localize.barrier_tasks import barrier_ranks
 from logtriage.localize.chains import GENERAL_TYPES, is_of_meeting, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.gathered import files_beside, gathering_files, is_of_no_rank
@@ -66,7 +67,7 @@ def gather_candidates(
     pods, pids = gather_pods(scene.readings), topology.rank_of_pid
     raised_by = {reading.source.file: _raised_by(reading, topology) for reading in scene.readings}
     introduced = {each.source.file: introduced_ranks(each, topology, exits) for each in scene.readings}
-    gathering = gathering_files(scene, exits)
+    gathering, barrier = gathering_files(scene, exits), barrier_ranks(scene)
     beside = files_beside(scene, gathering, topology)
     notes = frozenset(source.file for source in scene.sources if is_note(source.file))
     if all(source.file in notes for source in scene.sources if source.role in JOB_ROLES):
@@ -87,7 +88,7 @@ def gather_candidates(
         spoken = _SPEAKER.search(sign.text[:400])
         spoken_rank = int(next(filter(None, spoken.groups()))) if spoken is not None else None
         if rank is None:
-            rank = spoken_rank
+            rank = barrier.get((sign.line.file, sign.line.number), spoken_rank)
         by = introduced[sign.line.file].get(sign.line.number)
         if by is not None and sign.raised is None and sign.line.number - by.number > INTRODUCED_LINES:
             by = None
