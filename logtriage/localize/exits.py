@@ -45,6 +45,8 @@ class Exit:
             return "process.killed"
         if self.signal == signal.SIGINT:
             return "scheduler.cancelled"
+        if self.signal in (signal.SIGXCPU, signal.SIGXFSZ):
+            return "host.resource_limit"
         return None
 
 
@@ -315,6 +317,8 @@ def _signal_number(name: str) -> int | None:
     words = {
         "KILLED": 9, "TERMINATED": 15, "ABORTED": 6, "SEGMENTATION FAULT": 11, "BUS ERROR": 7,
         "FLOATING POINT EXCEPTION": 8, "ILLEGAL INSTRUCTION": 4, "HANGUP": 1, "INTERRUPT": 2,
+        "TRACE/BREAKPOINT TRAP": 5, "BAD SYSTEM CALL": 31, "QUIT": 3, "ALARM CLOCK": 14,
+        "USER DEFINED SIGNAL 1": 10, "USER DEFINED SIGNAL 2": 12,
     }  # fmt: skip
     if name in words:
         return words[name]
