@@ -196,3 +196,14 @@ def test_an_optical_drive_holds_no_data_set() -> None:
     broken = "Buffer I/O error on dev {name}, logical block 0, async page read"
     assert left((170, broken.format(name="sr1"))) == []
     assert left((170, broken.format(name="nvme1n1"))) == ["storage.filesystem"]
+
+
+def test_a_driver_is_no_daemon(tmp_path: Path) -> None:
+    other = "NVRM: Xid (PCI:0000:3b:00): 69, pid=88{at}, name=viewer, Graphics Exception: Shader Program Header 3 Error"
+    gone = "NVRM: Xid (PCI:0000:17:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    heads = [(at, other.format(at=at)) for at in range(9)]
+    lines = "".join(f"[Sat Jan 31 {clock(at)[11:19]} 2026] {text}\n" for at, text in (*heads, (199, gone)))
+    logs = [of_rank(rank, steps(100), host=f"m{rank + 1}") for rank in range(2)]
+    found = findings(*logs, reading("m2/dmesg", lines, SourceRole.KERNEL, host="m2"))
+    kept = [each.failure_type for each in found.candidates if not each.recovered]
+    assert "gpu.fell_off_bus" in kept

@@ -44,3 +44,33 @@ def test_a_machine_on_which_no_rank_ran_is_not_lost_to_the_job(tmp_path: Path) -
     own = {"slurmctld.log": ALLOCATED + down.format(at=stamp(196), host="cn02")}
     verdict = of_three(tmp_path / "own", own).verdict
     assert (verdict.failure_type, verdict.culprits.hosts) == ("host.node_lost", ("cn02",))
+
+
+PLACED = "{at}Z  Normal   Scheduled            pod/{pod}      Successfully assigned ml/{pod} to {node}\n"
+
+
+def test_events_of_other_objects_machines_and_programs_are_nothing_to_the_job(tmp_path: Path) -> None:
+    at = stamp(0)[:19]
+    head = "".join(PLACED.format(at=at, pod=f"demo-worker-{rank}", node=f"cn0{rank}") for rank in range(3))
+    told = {
+        "late": "Warning  DeadlineExceeded     job/{job}      Job was active longer than specified deadline",
+        "boot": "Warning  Rebooted             node/{node}      Node {node} has been rebooted, boot id: 5c1e",
+        "kill": "Warning  SystemOOM            node/cn01      System OOM, victim process: {name}, pid: 8",
+    }
+    for kind, text in told.items():
+        for is_own, at in ((False, 170), (True, 196)):
+            said = text.format(
+                job="demo" if is_own else "nightly-4",
+                node="cn01" if is_own else "store5",
+                name="python3" if is_own else "promtail",
+            )
+            events = f"{head}{stamp(at)[:19]}Z  {said}\n"
+            logs = {f"demo-worker-{rank}.log": steps(100) for rank in range(3)}
+            wrote = "cn0{rank}:81{rank}:90{rank} [0] NCCL INFO Bootstrap : Using eth0:10.4.0.{rank}<0>\n"
+            logs = {
+                name: wrote.format(rank=rank) + f"{clock(0)} INFO rank {rank} of 3\n" + text
+                for rank, (name, text) in enumerate(logs.items())
+            }
+            verdict = judged(tmp_path / f"{kind}{is_own}", logs | {"events.txt": events}).verdict
+            if kind != "boot" or not is_own:  # who stepped on behind it was not lost by it
+                assert (verdict.failure_type == "none.running") is not is_own, (kind, is_own)

@@ -27,6 +27,8 @@ _OWN_NUMBER = regex(r"(?i)(?:\bjob|slurm|\bstepid|\*\*\* step|\bid)[^\d\n]{0,24}
 _POD = regex(r"\bpod/([a-z0-9][\w.-]{0,250})")
 _NODE = regex(r"\bnode/([a-z0-9][\w.-]{0,250})")
 _EVENT = regex(r"\b(?:Normal|Warning)\s+\w+\s+(?:pod|node|job|pytorchjob|persistentvolumeclaim)/")
+# What an event is about, of those that are a whole job.
+_OBJECT = regex(r"\b(?:Normal|Warning)\s+\w+\s+(?:(?:py)?torch|mpi|tf|ray)?job/([a-z0-9][\w.-]{0,250})")
 EVENTS = 3  # a file with so many of kubectl's events is a namespace's
 # Operators name the pods of a job alike: NAME-worker-3, NAME-master-0, NAME-launcher-x7k2p.
 _MEMBER = regex(r"^(?P<job>.+?)-(?:worker|master|launcher|chief|ps|head|replica|trainer|node)-[a-z0-9-]+$")
@@ -52,6 +54,9 @@ class OtherJobs:
             return False
         if self.pods and (pods := _POD.findall(line.text[:2000])):
             return not any(_family(pod) in self.pods for pod in pods)
+        if self.pods and (named := _OBJECT.search(line.text[:600])) is not None:
+            mine = (named[1].startswith(pod) or pod.startswith(named[1]) for pod in self.pods)
+            return not any(mine)
         if self.nodes and (nodes := _NODE.findall(line.text[:2000])):
             return self.nodes.isdisjoint(nodes)
         whose, _, _ = line.text[:2000].partition(" to reclaim resources")  # behind it stands for whom
@@ -63,6 +68,11 @@ class OtherJobs:
         if len(self.named) < MANY_JOBS:
             return False
         return not numbers & self.own if self.own else role in (Role.PROGRESS, Role.CONTEXT)
+
+
+def is_event(line: Line) -> bool:
+    """Whether a line is one of those that kubectl prints of a namespace's events."""
+    return _EVENT.search(line.text[:200]) is not None
 
 
 def _family(pod: str) -> str:

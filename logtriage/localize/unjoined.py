@@ -15,6 +15,7 @@ from dataclasses import replace
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.habits import OF_RANKS
+from logtriage.localize.jobs import is_event
 from logtriage.localize.machine_complaints import (
     AWAKE_SECONDS,
     LIVED_WITH_SECONDS,
@@ -66,14 +67,27 @@ def without_unjoined(
     ]
 
 
+_NODE = regex(r"\bnode/(?P<host>[a-z0-9][\w.-]{0,250})")
+
+
+def _is_of_controller(candidate: Candidate) -> bool:
+    """Whether a scheduler or Kubernetes wrote it: its events are often kept in a file of no such role."""
+    return candidate.source_role in _CONTROLLERS or is_event(candidate.line)
+
+
+def _place(candidate: Candidate) -> str | None:
+    """The machine that a complaint is about: an event names it as its object."""
+    if candidate.host is None and (told := _NODE.search(candidate.line.text[:400])) is not None:
+        return told["host"]
+    return candidate.host
+
+
 def _of_foreign_machines(candidates: Sequence[Candidate], topology: Topology) -> set[tuple[str, int]]:
     """The places of what controllers say of machines on which no rank ran, if it is known where all ran."""
     told = [
         each
         for each in candidates
-        if each.source_role in _CONTROLLERS
-        and each.failure_type.startswith("host.")
-        and each.host is not None
+        if _is_of_controller(each) and each.failure_type.startswith("host.") and each.host is not None
     ]
     if not told or not 1 < topology.size <= len(topology.host_of_rank):
         return set()
@@ -89,7 +103,9 @@ def _unjoined(
 ) -> set[tuple[str, int]]:
     open_ = [each for each in candidates if _may_be_nothing(each)]
     if not any(
-        each.source_role in (*OF_MACHINES, *_CONTROLLERS) and not each.recovered for each in candidates
+        each.source_role in OF_MACHINES or _is_of_controller(each)
+        for each in candidates
+        if not each.recovered
     ):
         return set()
     dated = dated_steps(progress)
@@ -135,11 +151,18 @@ def _unjoined(
 
 
 def _may_be_beside(candidate: Candidate) -> bool:
-    """Whether a machine tells by name of a program that crashed or was killed."""
-    of_machine = candidate.source_role in OF_MACHINES and not candidate.recovered
-    return (
-        of_machine and candidate.failure_type.startswith(_CRASHES) and candidate.capture("name") is not None
-    )
+    """Whether a machine or a controller tells by name of a program that crashed or was killed."""
+    of_machine = candidate.source_role in OF_MACHINES or _is_of_controller(candidate)
+    is_open = of_machine and not candidate.recovered
+    return is_open and candidate.failure_type.startswith(_CRASHES) and _victim(candidate) is not None
+
+
+_VICTIM = regex(r"\bvictim process: (?P<name>[^\s,]{1,60})|\bKilled process \d+ \((?P<killed>[^)\n]{1,60})\)")
+
+
+def _victim(candidate: Candidate) -> str | None:
+    told = _VICTIM.search(candidate.line.text[:1000])
+    return candidate.capture("name") or (told["name"] or told["killed"] if told is not None else None)
 
 
 _CRASHES = ("process.", "host.out_of_memory")
@@ -156,7 +179,7 @@ def _is_beside(
 
     One that is called as ranks are may be one of their workers, without which they step for a while.
     """
-    if RANKS_ARE.match(crash.capture("name") or ""):
+    if RANKS_ARE.match(_victim(crash) or ""):
         stepped = steps_since(dated, crash.time or 0.0) >= STEPS_WITHOUT
         return stepped and len(alone) == len(own) > 0 and not killed
     return bool(alone) or (crash.time is not None and _stepped_on(crash, dated))
@@ -174,9 +197,10 @@ def _service(candidate: Candidate) -> str | None:
     return named["unit"] if named is not None and _STARTERS.match(named["unit"]) is None else None
 
 
-# As a machine's journal names who speaks, behind its time and its own name.
+# As a machine's journal names who speaks, behind its time and its own name: a process with its number.
 _SPEAKER = regex(
-    r"\S{1,40}:\d\d\S{0,20} \S{1,64} (?P<program>[\w./@-]{1,40})(?:\[[\w.@-]{1,40}\])?(?:\[\d{1,8}\])?: "
+    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\S{0,8}|\d{4}-\d\d-\d\d[T ]\S{8,32}) \S{1,64} "
+    r"(?P<program>[\w./@-]{1,40})(?:\[[\w.@-]{1,40}\])?\[\d{1,8}\]: "
 )
 _OF_JOBS = regex(
     r"(?i)kernel|slurm|nv-|nvidia|dcgm|docker|containerd|crio|kubelet|pbs|sge|lsf|python|torch|mpi"
@@ -245,7 +269,7 @@ def _is_unused(candidate: Candidate, used: frozenset[str]) -> bool:
 
 def _may_be_nothing(candidate: Candidate) -> bool:
     of_machine = candidate.source_role in OF_MACHINES and candidate.rule is not None
-    if candidate.source_role in _CONTROLLERS and candidate.rule is not None:
+    if _is_of_controller(candidate) and candidate.rule is not None:
         of_machine = candidate.failure_type.startswith(STALLS)
     is_sure = candidate.strength is Strength.DEFINITE
     return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
@@ -355,9 +379,8 @@ def _stands_alone(own: Candidate, complaint: Candidate, explains: Mapping[str, f
 
     A GPU's or an adapter's fault befalls the ranks of its own machine; who stalls may keep others waiting.
     """
-    if not complaint.failure_type.startswith(STALLS) and (
-        None in (own.host, complaint.host) or own.host == complaint.host
-    ):
+    where = _place(complaint)
+    if not complaint.failure_type.startswith(STALLS) and (None in (own.host, where) or own.host == where):
         return False
     brought_about = explains.get(complaint.failure_type, frozenset())
     return own.failure_type not in brought_about and not any(
