@@ -197,7 +197,7 @@ def test_a_service_of_its_own_that_an_exception_ended_is_not_there(tmp_path: Pat
 
 MET = (
     "Traceback (most recent call last):\n"
-    '  File "/opt/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py", line 146, in _call_store\n'
+    '  File "/opt/torch/elastic/rendezvous/c10d_rendezvous_backend.py", line 146, in _call_store\n'
     "    return getattr(self._store, store_op)(*args, **kwargs)\n"
     "torch.distributed.DistNetworkError: Connection reset by peer\n\n"
     "The above exception was the direct cause of the following exception:\n\n"
