@@ -67,10 +67,10 @@ def compare(told: Iterable[Duration], least: int = LEAST_VALUES) -> Straggling |
         enough = {rank: values[-MOST_VALUES:] for rank, values in by_rank.items() if len(values) >= least}
         if len(enough) < 2:
             continue
-        beside = {name: of_rank for (other, name), of_rank in kinds.items() if other == form and name != field}
-        waits = [of_rank for name, of_rank in beside.items() if WAIT.search(name)]
+        around = {name: each for (other, name), each in kinds.items() if other == form and name != field}
+        waits = [of_rank for name, of_rank in around.items() if WAIT.search(name)]
         if len(enough) == 2 and not waits and not DATA.search(field):
-            waits = [rest for whole in beside.values() if (rest := _rest(enough, whole)) is not None]
+            waits = [rest for whole in around.values() if (rest := _rest(enough, whole)) is not None]
         compared = max(compared, len(enough))
         slow = _slow(enough, (form, field), waits)
         if slow is not None:
@@ -155,7 +155,7 @@ EQUAL = 1.1  # of two ranks that step together the steps take equally long, with
 def _rest(
     own: dict[int, list[Duration]], whole: dict[int, list[Duration]]
 ) -> dict[int, list[Duration]] | None:
-    """What is left of steps that take equally long on both ranks beside their own part: they wait that long."""
+    """What is left of steps that take equally long on both ranks beside their own part: so long they wait."""
     if any(len(whole.get(rank, ())) < len(values) for rank, values in own.items()):
         return None
     steps = {rank: median(late_values(whole[rank])) for rank in own}
