@@ -34,18 +34,20 @@ def test_a_bare_clock_of_another_zone_is_another() -> None:
     assert both_ways("21") == [0.0, 0.4, 1.0, 1.4]
 
 
-def in_a_wrapper(began: str, ended: str) -> float:
+def in_a_wrapper(began: str, ended: str, zone: str = "PST") -> float:
     """The seconds from the last step to the end that a script notes with `date`, in a zone of its own."""
     rows = "".join(f"2026-01-31 08:{at:02d}:00,000 INFO step {at}\n" for at in range(1, 20))
-    lines = read(
-        f"== job began, Sat Jan 31 {began} PST 2026\n{rows}== job left with 1, Sat Jan 31 {ended} PST 2026\n"
-    )
+    first, last = (f"Sat Jan 31 {told} {zone} 2026\n" for told in (began, ended))
+    lines = read(f"== job began, {first}{rows}== job left with 1, {last}")
     return (lines[-1].time or 0.0) - (lines[-2].time or 0.0)
 
 
 def test_the_clock_of_a_wrapper_that_names_its_zone_is_that_of_the_program() -> None:
     assert in_a_wrapper("08:00:30", "08:19:40") == 40.0
     assert in_a_wrapper("00:00:30", "00:19:40") == 40.0  # the program's own is UTC
+    # hours without a word are no other zone
+    assert in_a_wrapper("08:00:30", "16:19:40") == 8 * 3600 + 40.0
+    assert in_a_wrapper("08:00:30", "16:19:40", zone="CEST") == 8 * 3600 + 40.0
 
 
 def test_an_undated_traceback_of_a_rank_that_wrote_long_ago_is_as_late_as_the_lines_around() -> None:

@@ -195,8 +195,11 @@ def hang(findings: Findings, outcome: Outcome, symptoms: tuple[Candidate, ...] =
 
 def _whose_gpu_is_idle(findings: Findings) -> tuple[int, Line] | None:
     """The rank whose GPU alone does nothing, of a job that runs on one machine and on all of its GPUs."""
-    found = left_idle(findings.scene)
-    if found is None or findings.topology.is_spread or findings.topology.size not in (0, found[1]):
+    found, topology = left_idle(findings.scene), findings.topology
+    if found is None or topology.is_spread:
+        return None
+    only_one_speaks = topology.size <= 1 and topology.world_size is None
+    if topology.size != found[1] and not only_one_speaks:
         return None
     return found[0], found[2]
 

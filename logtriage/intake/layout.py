@@ -155,7 +155,7 @@ def learn_layout(
 
 
 # What `date` says in a wrapper's sentence: `# Started at Sat Jan 31 08:00:00 EST 2026`.
-_SAID_BY_DATE = regex(r"\d\d:\d\d:\d\d [A-Z]{3} \d{4}\b")
+_SAID_BY_DATE = regex(r"\d\d:\d\d:\d\d [A-Z]{3,4} \d{4}\b")
 
 
 def _with_said_times(texts: Sequence[str], heads: Sequence[Head]) -> list[Stamp]:
@@ -185,9 +185,11 @@ def _local_zone(stamps: Sequence[Stamp]) -> float | None:
         zoned, bare = (one, other) if one.has_zone else (other, one)
         if not zoned.east or bare.has_zone or not (bare.has_date and bare.has_year):
             continue
-        if abs(zoned.seconds + zoned.east - bare.seconds) <= SAME_CLOCK_SECONDS:
+        passed = (bare.seconds - zoned.seconds - zoned.east) * (1 if one is zoned else -1)
+        if abs(passed) <= SAME_CLOCK_SECONDS:
             zones[zoned.east] += 1
-        else:
+        # Hours may pass in silence, but no clock goes back.
+        elif passed < 0 or abs(zoned.seconds - bare.seconds) <= SAME_CLOCK_SECONDS:
             apart += 1
     zone, count = next(iter(zones.most_common(1)), (None, 0))
     return zone if count > apart else None
