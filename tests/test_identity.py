@@ -167,6 +167,12 @@ def test_machines_that_are_folders_of_rank_files() -> None:
     }
 
 
+def test_ranks_behind_the_ending_of_a_name_leave_the_bare_name_to_the_first() -> None:
+    files = ["out/log.txt", "out/log.txt.rank1", "out/log.txt.rank2", "eval.log", "eval.log.rank0"]
+    known = identify_all(files)
+    assert [known[file].rank for file in files] == [0, 1, 2, None, 0]
+
+
 def test_a_kubernetes_folder_tells_the_restart() -> None:
     known = identify("train_sft-worker-1_0a1b2c3d-1111-2222-3333-444455556666/main/2.log")
     assert known.attempt == 2

@@ -35,6 +35,7 @@ def identify_all(files: Iterable[str]) -> dict[str, Identity]:
     names = list(dict.fromkeys(files))
     known = {file: identify(file) for file in names}
     _bare_rotation(known)
+    _first_of_ranks(known)
     _sibling_machines(known)
     _gpu_files(known)
     _node_ranks(known)
@@ -56,6 +57,21 @@ def _bare_rotation(known: dict[str, Identity]) -> None:
             whole = file[: len(file) - len(name)] + found[0].rpartition(".")[0]
             if whole in known:
                 known[file] = replace(one, rank=None, family=whole, part=-int(found["number"]))
+
+
+_RANK_END = regex(r"^(?P<base>.{1,200})\.rank[-_]?(?P<rank>\d{1,6})$")
+
+
+def _first_of_ranks(known: dict[str, Identity]) -> None:
+    """`log.txt` is rank 0's where only the others' have their number added: `log.txt.rank1` and so on."""
+    ranks: dict[str, set[int]] = {}
+    for file in known:
+        if (ended := _RANK_END.match(PACKED.sub("", file))) is not None:
+            ranks.setdefault(ended["base"], set()).add(int(ended["rank"]))
+    for file, numbers in ranks.items():
+        one = known.get(file)
+        if one is not None and one.rank is None and one.host is None and min(numbers) == 1:
+            known[file] = replace(one, rank=0)
 
 
 _COUNTED = regex(r"^(?P<base>[A-Za-z](?:[\w.-]*?[A-Za-z_.-])?)(?P<count>\d{1,6}|(?<=-)[a-z])$")

@@ -287,7 +287,7 @@ def _from_name(base: str, facts: _Facts, folders: Sequence[str]) -> None:
         facts.node_rank = int(found["node"])
         facts.rank = int(found["task"])
         return
-    _from_numbers(stem, facts)
+    _from_numbers(base if _RANK.fullmatch(suffix.rpartition(".")[2]) else stem, facts)  # `log.txt.rank3`
     if facts.host is None and (host := _host_of(stem, suffix, base)):
         facts.on_host(host)
         if (found := _SLURM_HOST.match(base)) and found["host"] == host and found["task"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set
+from itertools import groupby
 
 from logtriage.intake.reading import Reading
 from logtriage.localize.scene import Scene
@@ -51,7 +52,7 @@ def broke_off_alone(scene: Scene, topology: Topology, stepped: Set[int]) -> dict
         written = [line for line in reading.lines if line.text.strip()]
         if not reading.whole or not LEAST_LINES <= len(written) <= MOST_LINES:
             return {}
-        courses[rank] = tuple(map(_kind, written))
+        courses[rank] = tuple(kind for kind, _ in groupby(map(_kind, written)))  # however often each was said
         last[rank] = written[-1]
     if len(courses) < max(LEAST_RANKS, topology.size):
         return {}

@@ -217,7 +217,8 @@ _COUNTED_IN = regex(r"\W{0,3}[Rr]ank[ =:]?(\d{1,6}) ?(?:of|/) ?\d{1,6}\b")
 
 # `process 3 of 4`, `process_index=3/4`, as JAX counts the processes of a job, one on each machine.
 COUNTED_PROCESS = regex(
-    r"\b[Pp]rocess(?:[-_ ](?:index|id))?[ =:#]{1,2}(?P<rank>\d{1,6}) ?(?:/|of) ?(?P<size>\d{1,6})\b"
+    r"\b(?:[Rr]ank of (?:current|this) )?[Pp]rocess(?:[-_ ](?:index|id))?[ =:#]{1,2}(?P<rank>\d{1,6})"
+    r"(?: ?(?:/|of) ?|[.,;] (?:[Ww]orld|[Gg]roup)[ _]size[ =:]{1,2})(?P<size>\d{1,6})\b"
 )
 
 
