@@ -15,6 +15,7 @@ from logtriage.localize.cascade import Group
 from logtriage.localize.courses import broke_off_alone
 from logtriage.localize.divergence import Divergence, diverged
 from logtriage.localize.exits import describe
+from logtriage.localize.fell_silent import fell_silent
 from logtriage.localize.findings import Findings
 from logtriage.localize.idle_gpu import left_idle
 from logtriage.localize.learning_curves import Ruined, ruined
@@ -151,8 +152,10 @@ def hang(findings: Findings, outcome: Outcome, symptoms: tuple[Candidate, ...] =
         ranks = tuple(sorted(number for number in numbers if number is not None))
         evidence = [Evidence(line, outcome.why) for line in outcome.late[:3]]
     elif not first:
-        early = broke_off_first(traces, findings.scene) or broke_off_alone(
-            findings.scene, findings.topology, findings.progress.ranks()
+        early = (
+            broke_off_first(traces, findings.scene)
+            or broke_off_alone(findings.scene, findings.topology, findings.progress.ranks())
+            or fell_silent(findings.scene, findings.topology)
         )
         ranks = tuple(early)
         evidence += [Evidence(line, "its peers all wrote more behind this") for line in early.values()][:3]

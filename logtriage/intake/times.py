@@ -67,6 +67,11 @@ _DAY_MONTH = regex(_WEEKDAY + r"(\d\d?)[ /-]" + _MONTH + r"[ /-](\d{4})[: ,]{1,2
 _MONTH_DAY = regex(_MONTH + r"-(\d\d)-(\d{4}) \| " + _CLOCK)  # ipmi-sel
 _YEAR_MONTH = regex(r"(\d{4})-" + _MONTH + r"-(\d\d?)[T ]" + _CLOCK + _ZONE)
 _NUMERIC_DAY = regex(r"(\d\d)[-/.](\d\d)[ T]" + _CLOCK)
+# `02.12.2025 08:00:00`, `2.12. 8:00:00`: day first, as the points tell.
+_POINTED = regex(
+    r"(?:(\d\d?)\.(\d\d?)\.(\d{4})?|(\d\d)\.(\d\d)\.(\d\d))(?:,? {1,2}|T| um )"
+    r"(\d\d?):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?!\d)"
+)
 _COMPACT = regex(r"(\d{4})(\d\d)(\d\d)[-_T ](\d\d):?(\d\d):?(\d\d)(?:[.,:](\d{1,9}))?(Z\b)?(?!\d)")
 _EPOCH = regex(r"(\d{9,10}\.\d{1,9}|1\d{12})(?![\w.])")
 _TIME = regex(_CLOCK + r"(?![\d:<])(?! ?<)")
@@ -86,7 +91,8 @@ _CORE = regex(r"\d[:.]\d\d[:.]\d\d")
 _DATED = regex(
     r"(?<![\w.-])(?:\d{4}[-/.]\d\d?[-/.]\d\d?[T ,_-]|\d{4}-[A-Z][a-z]{2}-\d\d?[T ]|\d\d?/\d\d?/\d{2,4}[ ,T]"
     r"|\d\d?[/ -][A-Z][a-z]{2,8}[/ -]\d{4}[: ,]"
-    r"|[A-Z][a-z]{2} +\d{1,2},? (?:\d{4},? )?\d\d?:|[IWEFDVC]\d{3,4} \d\d:|\d\d[-/]\d\d[ T]\d\d:)"
+    r"|[A-Z][a-z]{2} +\d{1,2},? (?:\d{4},? )?\d\d?:|[IWEFDVC]\d{3,4} \d\d:|\d\d[-/]\d\d[ T]\d\d:"
+    r"|\d\d?\.\d\d?\.(?:20\d\d)? )"
     r"|[A-Z][a-z]{2}-\d\d-\d{4} \|"
     r"|(?<=/s\])\d{4}-\d\d-\d\d[T ]|(?<=/it\])\d{4}-\d\d-\d\d[T ]"
 )
@@ -190,6 +196,14 @@ def _read_numeric_day(match: re.Match[str], year: int | None) -> Stamp | None:
     return _stamp(match, "month-day", day, _of_day(*match.groups()[2:6]), has_year=False)
 
 
+def _read_pointed(match: re.Match[str], year: int | None) -> Stamp | None:
+    day, month, years = (match[at] or match[at + 3] for at in (1, 2, 3))
+    known = int(years) + (2000 if len(years) == 2 else 0) if years else year or UNKNOWN_YEAR
+    midnight = _midnight(known, int(month), int(day))
+    clock = _of_day(match[7], match[8], match[9], match[10])
+    return _stamp(match, "day-month", midnight, clock, has_year=bool(years))
+
+
 def _read_compact(match: re.Match[str], year: int | None) -> Stamp | None:
     day = _midnight(int(match[1]), int(match[2]), int(match[3]))
     return _stamp(match, "compact", day, _of_day(*match.groups()[3:7]), _zone(match[8]))
@@ -242,6 +256,7 @@ _FROM_DIGIT: tuple[_Reading, ...] = (
     (_TIME, _read_time),
     (_US, _read_us),
     (_NUMERIC_DAY, _read_numeric_day),
+    (_POINTED, _read_pointed),
     (_DAY_MONTH, _read_day_month),
     (_YEAR_MONTH, _read_year_month),
     (_COMPACT, _read_compact),

@@ -251,8 +251,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                 ranks.add(told_rank := int(tag[1]))
                 if " NCCL " in line.text[:300] and (told := OF_NCCL.search(line.text[:300])) is not None:
                     votes[told_rank][told["host"]] += 2
-                elif source.host and not votes[told_rank]:
-                    votes[told_rank][source.host] += 1
+                elif (there := source.host or file_labels.get(source.file)) and not votes[told_rank]:
+                    votes[told_rank][there] += 1
             if rank is None and (rank := by_label[source.file].rank(line)) is None:
                 continue
             ranks.add(rank)
