@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scenes import clock, judged
+from scenes import clock, findings, judged, reading
+
+from logtriage.localize.announced import last_written
 
 RANKS, HOSTS, STEPS = 8, 4, 60
 LAST = 2.0 * STEPS
@@ -43,6 +46,16 @@ def test_a_machine_that_a_starter_calls_lost_and_that_fell_silent(tmp_path: Path
     assert (body.failure_type, body.culprits.hosts) == ("host.node_lost", ("kx02",))
     assert body.evidence[0].file == "butler.log"
     assert body.stage is not None and body.stage.iteration == STEPS - 1
+
+
+def test_a_machine_wrote_what_its_ranks_wrote_where_no_file_is_known_to_be_its_own() -> None:
+    text = "".join(f"[rank{at % 4}] {clock(at)} INFO step {at} loss 2.1\n" for at in range(40))
+    found = findings(reading("all.out", text))
+    places = {0: "kx00", 1: "kx00", 2: "kx01", 3: "kx01"}
+    topology = replace(found.topology, host_of_rank=places, host_of_file={}, rank_of_file={})
+    first, second = (last_written(host, found.scene, topology) for host in ("kx00", "kx01"))
+    assert first is not None and second == first + 2.0
+    assert last_written("kx02", found.scene, topology) is None
 
 
 def test_a_machine_that_wrote_on_is_not_lost(tmp_path: Path) -> None:

@@ -198,8 +198,8 @@ def test_an_optical_drive_holds_no_data_set() -> None:
     assert left((170, broken.format(name="nvme1n1"))) == ["storage.filesystem"]
 
 
-def test_a_driver_is_no_daemon(tmp_path: Path) -> None:
-    other = "NVRM: Xid (PCI:0000:3b:00): 69, pid=88{at}, name=viewer, Graphics Exception: Shader Program Header 3 Error"
+def test_a_driver_is_no_daemon() -> None:
+    other = "NVRM: Xid (PCI:0000:3b:00): 69, pid=88{at}, name=viewer, Graphics Exception: Program Header 3"
     gone = "NVRM: Xid (PCI:0000:17:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
     heads = [(at, other.format(at=at)) for at in range(9)]
     lines = "".join(f"[Sat Jan 31 {clock(at)[11:19]} 2026] {text}\n" for at, text in (*heads, (199, gone)))
@@ -207,3 +207,18 @@ def test_a_driver_is_no_daemon(tmp_path: Path) -> None:
     found = findings(*logs, reading("m2/dmesg", lines, SourceRole.KERNEL, host="m2"))
     kept = [each.failure_type for each in found.candidates if not each.recovered]
     assert "gpu.fell_off_bus" in kept
+
+
+def test_a_program_that_the_driver_names_and_whose_number_no_rank_has_is_none_of_them() -> None:
+    said = "NVRM: Xid (PCI:0000:3b:00): 69, pid={pid}, name={name}, Graphics Exception: Program Header 3"
+    uses = "m2:7{rank}:91 [{rank}] NCCL INFO Bootstrap : Using eth0:10.4.0.7<0>\n"
+    logs = [of_rank(rank, uses.format(rank=rank) + steps(100), host="m2") for rank in range(2)]
+
+    def kept(**of: object) -> bool:
+        kern = kernel("m2", (199, said.format(**of)))
+        found = findings(*logs, reading("m2/kern.log", kern, SourceRole.KERNEL, host="m2"))
+        return any(each.source_role is SourceRole.KERNEL and not each.recovered for each in found.candidates)
+
+    assert not kept(pid=512, name="viewer")
+    assert kept(pid=71, name="viewer")
+    assert kept(pid=512, name="python3")

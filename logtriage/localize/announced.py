@@ -199,4 +199,14 @@ def last_written(host: str, scene: Scene, topology: Topology) -> float | None:
         of_rank = topology.host_of_rank.get(rank) if rank is not None else None
         if topology.machine(topology.host_of_file.get(file) or of_rank) == host:
             ends += (line.time for line in reading.lines[-64:] if line.time is not None)
+    if not ends:  # files that are named after nobody, whose lines tell their ranks
+        ends += (
+            line.time
+            for reading in scene.readings
+            if reading.source.role in JOB_ROLES
+            for line in reading.lines[-64:]
+            if line.time is not None
+            and (writer := topology.rank(line)) is not None
+            and topology.machine(topology.host_of_rank.get(writer)) == host
+        )
     return max(ends, default=None)

@@ -12,10 +12,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from logtriage.localize.beside_ranks import (
+    befell_another,
+    daemon,
+    is_beside,
+    is_of_controller,
+    is_of_no_rank,
+    is_told_to_be_killed,
+    may_be_beside,
+    program_of,
+    service,
+    stepped_on,
+)
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES
 from logtriage.localize.habits import OF_RANKS
-from logtriage.localize.jobs import is_event
 from logtriage.localize.machine_complaints import (
     AWAKE_SECONDS,
     LIVED_WITH_SECONDS,
@@ -30,23 +41,33 @@ from logtriage.localize.machine_complaints import (
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.model import Level, SourceRole
+from logtriage.model import Level
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
 # Without these no rank of a synchronous job makes a step, or none for long.
 NEEDED = (*STALLS, "gpu.", "cuda.", "network.infiniband", "network.interface", "slow.", "host.out_of_memory")
+
+
 SEVERAL = 2  # where more machines complained of a kind, at times of their own, and were well: it is usual …
-STEPS_WITHOUT = 2  # that all make when one of the ranks is gone already: none, but clocks differ
+
+
 NO_MORE_OFTEN = 3.0  # … unless it comes so many times as often at the end
+
+
 _BLOCKED = regex(
     r"\btask (?P<name>[^\s:]{1,40}(?::[^\s:]{1,10}){0,2}):\d+ blocked for more than (?P<seconds>\d{1,5}) s"
 )
+
+
 # The interfaces that NCCL and Gloo say they use, and adapters whose RDMA devices bear other names than these.
 _USED = regex(r"(?:\bUsing |\bOOB |\]|SOCKET_IFNAME[=: ]+)(?P<nic>[a-z][\w.]{1,19})(?::[\d.]|$|,)")
+
+
 _OF_RDMA = regex(r"\b(?:mlx[45]|bnxt|ice\b|irdma|qed|efa|hfi|ib\d)")
+
+
 _CALM = (None, Level.DEBUG, Level.INFO)
-_CONTROLLERS = (SourceRole.SCHEDULER, SourceRole.KUBERNETES)
 
 
 def without_unjoined(
@@ -60,7 +81,9 @@ def without_unjoined(
 
     `explains` says which types a type can bring about.
     """
-    found = _unjoined(candidates, scene, progress, explains) | _of_foreign_machines(candidates, topology)
+    found = _unjoined(candidates, scene, progress, topology, explains) | _of_foreign_machines(
+        candidates, topology
+    )
     return [
         replace(each, recovered=True) if (each.line.file, each.line.number) in found else each
         for each in candidates
@@ -68,11 +91,6 @@ def without_unjoined(
 
 
 _NODE = regex(r"\bnode/(?P<host>[a-z0-9][\w.-]{0,250})")
-
-
-def _is_of_controller(candidate: Candidate) -> bool:
-    """Whether a scheduler or Kubernetes wrote it: its events are often kept in a file of no such role."""
-    return candidate.source_role in _CONTROLLERS or is_event(candidate.line)
 
 
 def _place(candidate: Candidate) -> str | None:
@@ -87,7 +105,7 @@ def _of_foreign_machines(candidates: Sequence[Candidate], topology: Topology) ->
     told = [
         each
         for each in candidates
-        if _is_of_controller(each) and each.failure_type.startswith("host.") and each.host is not None
+        if is_of_controller(each) and each.failure_type.startswith("host.") and each.host is not None
     ]
     if not told or not 1 < topology.size <= len(topology.host_of_rank):
         return set()
@@ -99,26 +117,26 @@ def _unjoined(
     candidates: Sequence[Candidate],
     scene: Scene,
     progress: Progress,
+    topology: Topology,
     explains: Mapping[str, frozenset[str]],
 ) -> set[tuple[str, int]]:
     open_ = [each for each in candidates if _may_be_nothing(each)]
     if not any(
-        each.source_role in OF_MACHINES or _is_of_controller(each)
-        for each in candidates
-        if not each.recovered
+        each.source_role in OF_MACHINES or is_of_controller(each) for each in candidates if not each.recovered
     ):
         return set()
     dated = dated_steps(progress)
-    passed = [each for each in open_ if each.failure_type.startswith(NEEDED) and _stepped_on(each, dated)]
+    passed = [each for each in open_ if each.failure_type.startswith(NEEDED) and stepped_on(each, dated)]
     usual = {kind_of(each) for each in passed if each.strength is Strength.HINT}
     usual |= _had_by_several(passed, open_, dated)
     own = [each for each in candidates if _is_own_cause(each)]
     stopped = _stopped(candidates, scene)
     first = _first_since(open_, stopped)
     done = {id(each) for each in passed}
-    killed = _is_told_to_be_killed(candidates)
-    lived = [each for each in candidates if each.time is not None and _stepped_on(each, dated)]
-    units, daemons = set(map(_service, lived)) - {None}, set(map(_daemon, lived)) - {None}
+    programs = frozenset(name for each in passed if (name := program_of(each)) is not None)
+    killed = is_told_to_be_killed(candidates)
+    lived = [each for each in candidates if each.time is not None and stepped_on(each, dated)]
+    units, daemons = set(map(service, lived)) - {None}, set(map(daemon, lived)) - {None}
 
     def alone(complaint: Candidate) -> list[Candidate]:
         return [mine for mine in own if _stands_alone(mine, complaint, explains)]
@@ -131,7 +149,8 @@ def _unjoined(
         or kind_of(each) in usual
         or _waits_beside_the_ranks(each, dated)
         or _is_unused(each, used)
-        or _befell_another(each, dated)
+        or befell_another(each, dated)
+        or is_of_no_rank(each, programs, topology)
         or _was_there_again(each, scene)
         or (
             each.failure_type.startswith(NEEDED)
@@ -142,95 +161,18 @@ def _unjoined(
     } | {
         (each.line.file, each.line.number)
         for each in candidates
-        if (_may_be_beside(each) and _is_beside(each, own, alone(each), dated, killed))
-        or (unit := _service(each)) in units
+        if (may_be_beside(each) and is_beside(each, own, alone(each), dated, killed))
+        or (unit := service(each)) in units
         or (unit is not None and alone(each))
-        or (daemon := _daemon(each)) in daemons
-        or (daemon is not None and alone(each))
+        or (by := daemon(each)) in daemons
+        or (by is not None and alone(each))
     }
-
-
-def _may_be_beside(candidate: Candidate) -> bool:
-    """Whether a machine or a controller tells by name of a program that crashed or was killed."""
-    of_machine = candidate.source_role in OF_MACHINES or _is_of_controller(candidate)
-    is_open = of_machine and not candidate.recovered
-    return is_open and candidate.failure_type.startswith(_CRASHES) and _victim(candidate) is not None
-
-
-_VICTIM = regex(r"\bvictim process: (?P<name>[^\s,]{1,60})|\bKilled process \d+ \((?P<killed>[^)\n]{1,60})\)")
-
-
-def _victim(candidate: Candidate) -> str | None:
-    told = _VICTIM.search(candidate.line.text[:1000])
-    return candidate.capture("name") or (told["name"] or told["killed"] if told is not None else None)
-
-
-_CRASHES = ("process.", "host.out_of_memory")
-
-
-def _is_beside(
-    crash: Candidate,
-    own: Sequence[Candidate],
-    alone: Sequence[Candidate],
-    dated: Sequence[tuple[float, int]],
-    killed: bool,
-) -> bool:
-    """Whether the program was none of the ranks, by its name and by what befell these.
-
-    One that is called as ranks are may be one of their workers, without which they step for a while.
-    """
-    if RANKS_ARE.match(_victim(crash) or ""):
-        stepped = steps_since(dated, crash.time or 0.0) >= STEPS_WITHOUT
-        return stepped and len(alone) == len(own) > 0 and not killed
-    return bool(alone) or (crash.time is not None and _stepped_on(crash, dated))
-
-
-_SERVICE = regex(r"/system\.slice/(?P<unit>[\w@:.-]{1,60})\.service\b")
-_STARTERS = regex(r"(?i)slurm|docker|containerd|crio|podman|kubelet|pbs|lsf|sge|ssh|ray|run-")
-
-
-def _service(candidate: Candidate) -> str | None:
-    """The service of which a machine says that it met a limit, unless it starts jobs."""
-    if candidate.source_role not in OF_MACHINES or candidate.recovered:
-        return None
-    named = _SERVICE.search(candidate.line.text[:600])
-    return named["unit"] if named is not None and _STARTERS.match(named["unit"]) is None else None
-
-
-# As a machine's journal names who speaks, behind its time and its own name: a process with its number.
-_SPEAKER = regex(
-    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d\S{0,8}|\d{4}-\d\d-\d\d[T ]\S{8,32}) \S{1,64} "
-    r"(?P<program>[\w./@-]{1,40})(?:\[[\w.@-]{1,40}\])?\[\d{1,8}\]: "
-)
-_OF_JOBS = regex(
-    r"(?i)kernel|slurm|nv-|nvidia|dcgm|docker|containerd|crio|kubelet|pbs|sge|lsf|python|torch|mpi"
-)
-
-
-def _daemon(candidate: Candidate) -> str | None:
-    """The daemon that complained in a machine's journal, where it has nothing to do with jobs."""
-    if candidate.source_role not in OF_MACHINES or candidate.recovered:
-        return None
-    said = _SPEAKER.search(candidate.line.text[:240])
-    name = said["program"].rsplit("/", 1)[-1] if said is not None else None
-    return None if name is None or _OF_JOBS.match(name) else name
-
-
-_BY_KILL = frozenset(("-9", "9", "137"))
-
-
-def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
-    """Whether a launcher or a rank says that somebody was killed."""
-    return any(
-        each.capture("exitcode") in _BY_KILL
-        or (each.failure_type == "process.killed" and each.role is Role.CAUSE)
-        for each in candidates
-        if each.source_role not in OF_MACHINES and not each.recovered
-    )
 
 
 # What a machine says of a server that it has again, and what names one: `scratch-OST0003`, `10.3.0.9`.
 _AGAIN = regex(r"\b(?:OK|restored|re-?connected|recovered|renewed|resumed|Connected|Reinstating)\b")
+
+
 _NAME = regex(r"[A-Za-z0-9][\w.@-]{0,60}\d[\w.@-]{0,60}")
 
 
@@ -269,7 +211,7 @@ def _is_unused(candidate: Candidate, used: frozenset[str]) -> bool:
 
 def _may_be_nothing(candidate: Candidate) -> bool:
     of_machine = candidate.source_role in OF_MACHINES and candidate.rule is not None
-    if _is_of_controller(candidate) and candidate.rule is not None:
+    if is_of_controller(candidate) and candidate.rule is not None:
         of_machine = candidate.failure_type.startswith(STALLS)
     is_sure = candidate.strength is Strength.DEFINITE
     return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
@@ -302,26 +244,6 @@ def _had_by_several(
         if of_most and is_apart and len(since[kind]) <= NO_MORE_OFTEN * usual:
             found.add(kind)
     return found
-
-
-# Who met it, and devices on which no data set lies.
-_COMM = regex(r"\bcomm (?P<name>[\w.+-]{1,40})")
-_ODD_DEVICE = regex(r"\bdev(?:ice)? (?:sr|fd|loop)\d")
-
-
-def _befell_another(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
-    """Whether an error of files befell a program that is no rank, or an odd device, and all stepped on."""
-    if not candidate.failure_type.startswith("storage."):
-        return False
-    text = candidate.line.text[:400]
-    told = _COMM.search(text)
-    is_odd = _ODD_DEVICE.search(text) if told is None else RANKS_ARE.match(told["name"]) is None
-    return bool(is_odd) and _stepped_on(candidate, dated)
-
-
-def _stepped_on(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
-    """Whether all made steps soon after; the clocks of one machine agree well enough for that."""
-    return steps_since(dated, (candidate.time or 0.0) + AWAKE_SECONDS) >= STEPS_BY_ALL
 
 
 def _waits_beside_the_ranks(candidate: Candidate, dated: Sequence[tuple[float, int]]) -> bool:
