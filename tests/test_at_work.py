@@ -93,3 +93,51 @@ def test_a_table_that_is_padded_counts_steps_and_is_no_report_of_a_machine(
         cells.format(name="round", value=at) + "\n" + "-" * 24 + "\n" for at in range(1, 140)
     )
     assert judged(tmp_path, {"policy.txt": log}).verdict.failure_type == "none.running"
+
+
+PACK = f"{clock(0)} packing all shards\n{clock(3)} packer 1 of 1 up\n"
+LISTED = "-rw-r--r-- 1 kim kim {size} Jan 31 07:10 a.idx"
+TWICE = "kim@g4:~$ date; {ask}\nSat Jan 31 08:11:00 UTC 2026\n{first}\nkim@g4:~$ sleep 60; {ask}\n{second}\n"
+
+
+@pytest.mark.parametrize(
+    ("ask", "first", "second", "kind"),
+    [
+        ("ls out/*.idx | wc -l", "70", "73", "none.running"),
+        ("du -sh out", "9.1G\tout", "9.4G\tout", "none.running"),
+        ("ls -l out", LISTED.format(size=812), LISTED.format(size=990), "none.running"),
+        ("ls out/*.idx | wc -l", "73", "73", "unknown"),
+        ("du -sh tmp", "9.4G\ttmp", "9.1G\ttmp", "unknown"),
+        ("cat gpu0/power", "91", "93", "unknown"),
+    ],
+)  # fmt: skip
+def test_what_had_grown_when_somebody_looked_again_is_written_still(
+    tmp_path: Path, ask: str, first: str, second: str, kind: str
+) -> None:
+    files = {"pack.log": PACK, "look.txt": TWICE.format(ask=ask, first=first, second=second)}
+    assert judged(tmp_path, files).verdict.failure_type == kind
+
+
+@pytest.mark.parametrize(("cpu", "last", "kind"), [
+    ("1130.5", "tracing and compiling the step", "none.running"),
+    ("101.2", "tracing and compiling the step", "unknown"),
+    ("1130.5", "all members are there", "unknown"),
+])  # fmt: skip
+def test_a_compiler_on_many_cores_is_at_work(tmp_path: Path, cpu: str, last: str, kind: str) -> None:
+    look = (
+        "$ date; top -b -n 1 | tail -n +7\nSat Jan 31 08:40:00 UTC 2026\n"
+        "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n"
+        f"   4112 kim       20   0  212.1g  31.2g   2.1g R {cpu}  16.3  51:40.02 python3\n"
+    )
+    log = f"{clock(0)} mesh of 64 devices\n{clock(40)} {last}\n"
+    assert judged(tmp_path, {"train.log": log, "look.txt": look}).verdict.failure_type == kind
+
+
+@pytest.mark.parametrize(("asked_at", "kind"), [("08:02:42", "none.running"), ("08:52:42", "unknown")])
+def test_a_look_behind_a_log_that_was_printed_tells_as_one_of_its_own(
+    tmp_path: Path, asked_at: str, kind: str
+) -> None:
+    log = "".join(f"{clock(8.0 * at)} game {at * 77 % 91} ended with {at * 31 % 17}\n" for at in range(20))
+    look = f"$ date; kubectl get pod play-0\nSat Jan 31 {asked_at} UTC 2026\nplay-0  1/1  Running  0  51m\n"
+    files = {"seen.txt": f"$ kubectl logs play-0 --tail 20\n{log}{look}"}
+    assert judged(tmp_path, files).verdict.failure_type == kind

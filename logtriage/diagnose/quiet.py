@@ -65,7 +65,8 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
         return hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
-    if outcome.kind == "running" and root is None and (last_errors(findings) or _raised_last(findings)):
+    errors = () if outcome.seen is not None else last_errors(findings)  # which who was seen at work outlived
+    if outcome.kind == "running" and root is None and (errors or _raised_last(findings)):
         return None  # who wrote them wrote nothing more: that job does not run
     if outcome.kind == "running" and outcome.line is not None:
         sure = root is None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from logtriage.localize.frozen import naive, told_now
+from logtriage.localize.grown import PROMPT, grown
 from logtriage.localize.onlookers import GLANCE_LINES, LATER_SECONDS, Sight, running
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES, Line
@@ -20,7 +21,6 @@ FRESH = timedelta(minutes=5)  # before the look, within which something was writ
 AHEAD = timedelta(minutes=2)  # behind the clock: what was listed after it
 STALE = timedelta(minutes=15)  # since a log of the job was written last
 WENT_ON_LINES, WENT_ON_SECONDS = 10, 120.0  # behind the words that all is done
-_PROMPT = regex(r"^(?:[\w.-]{1,40}@[\w.-]{1,80}[^$#\n]{0,80}|\[[^\]\n]{3,100}\])?[$#] ?[a-z]")
 # Rows of bjobs, qstat, `kubectl get pods`, `docker ps`, systemctl, top and ps of what is there and runs.
 _ALIVE = regex(
     r"^\d{1,10}\S{0,12} +\S+ +RUN +\S|^\d{1,10}(?:\.\S{1,60})? +\S.{4,100} R \S| \d{1,3}/\d{1,3} +Running +\d"
@@ -43,36 +43,73 @@ _WAITS = regex(
 
 def at_work(scene: Scene) -> Sight | None:
     """What shows that the job was alive when somebody looked, and that it had just written."""
-    looks = [reading for reading in scene.readings if is_look(reading.lines)]
-    if not looks:
-        return None
-    files = {reading.source.file for reading in looks}
-    logs = [
-        reading
+    looks = {reading.source.file: reading.lines for reading in scene.readings if is_look(reading.lines)}
+    logs = {
+        reading.source.file: reading.lines
         for reading in scene.readings
-        if reading.source.role in JOB_ROLES and reading.source.file not in files
-    ]
-    ends = [line for log in logs for line in [each for each in log.lines if each.text.strip()][-1:]]
-    if not ends or any(_WAITS.search(line.text[:400]) for line in ends):
+        if reading.source.role in JOB_ROLES and reading.source.file not in looks
+    }
+    for file, lines in {**({} if looks else logs), **({} if logs else looks)}.items():
+        if (asked := _look_at_the_end(lines)) is not None:
+            looks[file], logs[file] = lines[asked:], lines[:asked]
+    written_last = [[line for line in lines if line.text.strip()][-LAST_LINES:] for lines in logs.values()]
+    ends = [lines[-1] for lines in written_last if lines]
+    if not looks or not ends or any(_WAITS.search(line.text[:400]) for line in ends):
         return None
-    names = {log.source.file.rsplit("/", 1)[-1] for log in logs}
-    newest = max((line.time for log in logs for line in log.lines if line.time is not None), default=None)
+    names = {file.rsplit("/", 1)[-1] for file in logs}
+    newest = max(
+        (line.time for lines in logs.values() for line in lines if line.time is not None), default=None
+    )
     alive = {line.file for line, _ in running(scene)}
-    for look in looks:
-        now = max((now for line in look.lines for now in told_now(line)), default=None)
-        is_alive = look.source.file in alive or any(_ALIVE.search(line.text[:300]) for line in look.lines)
+    for file, look in looks.items():
+        if (more := grown(look)) is not None:
+            return Sight(more, "what it writes had grown when somebody looked again")
+        now = max((now for line in look for now in told_now(line)), default=None)
+        is_alive = file in alive or any(_ALIVE.search(line.text[:300]) for line in look)
         if now is None or not is_alive:
             continue
-        written = list(_written(look.lines, now))
+        if (busy := _computes(look, [line for lines in written_last for line in lines])) is not None:
+            return Sight(busy, "it kept many cores busy with what it had begun last, when somebody looked")
+        written = list(_written(look, now))
         if any(file in names and now - at > STALE for _, file, at in written):
             return None
         for line, _, at in written:
             if -AHEAD <= now - at <= FRESH:
                 return Sight(line, "it was alive, and wrote, when somebody looked")
         if newest is not None and -AHEAD <= now - naive(newest) <= FRESH:
-            seen = next(line for line in look.lines if any(True for _ in told_now(line)))
+            seen = next(line for line in look if any(True for _ in told_now(line)))
             return Sight(seen, "it was alive when somebody looked, and had just written")
     return None
+
+
+LAST_LINES = 5  # in which a log says what was begun last
+LEAST_ABOVE = 8  # lines of a log above a look at its end
+
+
+def _look_at_the_end(lines: Sequence[Line]) -> int | None:
+    """Where a person asks what time it is, behind a log that he printed, and nothing but answers follow."""
+    for at in range(max(LEAST_ABOVE, len(lines) - GLANCE_LINES), len(lines)):
+        asked = PROMPT.match(lines[at].text[:300])
+        if asked is not None and _DATE.search(asked["asked"]) is not None:
+            return at if PROMPT.match(lines[0].text[:300]) is not None else None
+    return None
+
+
+_DATE = regex(r"(?:^|[;&'\" ])date\b")
+# What takes long before the first step, without a word, on many cores.
+_BUILDS = regex(
+    r"(?i)\b(?:(?:re)?compil(?:e|es|ing|ation)|lowering|autotun\w*|building|tracing|optimi[sz]ing|linking)\b"
+)
+_BUSY_ROW = regex(r"^\s*\d{1,8} \S+ +(?:rt|-?\d{1,3}) +-?\d{1,3} .{6,80} R +(?P<cpu>\d{1,5}\.\d) ")
+MANY_CORES = 300.0  # per cent: who waits for others spins on one
+
+
+def _computes(look: Sequence[Line], last: Sequence[Line]) -> Line | None:
+    """The row of `top` of a process on many cores, where the last that the job began is such work."""
+    if not any(_BUILDS.search(line.text[:400]) for line in last):
+        return None
+    rows = ((line, _BUSY_ROW.match(line.text[:300])) for line in look)
+    return next((line for line, row in rows if row is not None and float(row["cpu"]) >= MANY_CORES), None)
 
 
 def went_on(scene: Scene, done: Line) -> Sight | None:
@@ -114,8 +151,22 @@ SLACK_SECONDS = 900.0  # between the start of a job and the first line that it w
 
 def is_look(lines: Sequence[Line]) -> bool:
     """Whether a file holds what a person asked at a terminal, and no log."""
+    if len(lines) > GLANCE_LINES:
+        return False
     first = next((line.text for line in lines if line.text.strip()), "")
-    return len(lines) <= GLANCE_LINES and _PROMPT.match(first[:300]) is not None
+    if PROMPT.match(first[:300]) is None:
+        return False
+    # Below the one command that began it, a log may stand.
+    called = sum(PROMPT.match(line.text[:300]) is not None for line in lines)
+    return called > 1 or any(True for line in lines for _ in told_now(line)) or not _is_drawn(lines)
+
+
+def _is_drawn(lines: Sequence[Line]) -> bool:
+    """Whether a bar with its pace is drawn there: a program writes, and none that looks."""
+    return any(_BAR.search(line.text[-400:]) is not None for line in lines)
+
+
+_BAR = regex(r"\[(?:\d{1,4}:)?\d{1,2}:\d\d[<,]")
 
 
 def _written(lines: Sequence[Line], now: datetime) -> Iterator[tuple[Line, str, datetime]]:
