@@ -343,3 +343,16 @@ def test_a_record_that_never_ends_does_not_hold_the_file() -> None:
 
     next(iter(records(lines())))  # type: ignore[arg-type]
     assert drawn < 30_000
+
+
+def test_a_message_that_announces_more_goes_on_behind_a_blank_line() -> None:
+    lines = [
+        *trace("booster.RoundFault", message="[09:14:02] ring.cc:51:"),
+        "",
+        "- ring is broken at 2",
+        "- bye",
+    ]
+    (raised,) = only("\n".join(lines)).raised
+    assert raised.message.splitlines() == ["[09:14:02] ring.cc:51:", "- ring is broken at 2", "- bye"]
+    lines[-3:] = ["", "", "- ring is broken at 2"]
+    assert "ring is" not in group("\n".join(lines))[0].raised[0].message

@@ -286,6 +286,28 @@ def test_of_two_ranks_the_one_for_which_the_other_waits(tmp_path: Path) -> None:
     assert judged(tmp_path / "b", even).verdict.failure_type == "none.running"
 
 
+def together(step: float, own: float, read: float = 0.001) -> str:
+    """Steps that take as long on every rank, of which each tells its own part, but nobody how long it waits."""
+    return "".join(
+        f"{clock(2.0 * at)} INFO update {at} step_time {step:.3f} fwd_bwd_time {own:.3f} data_time {read:.4f}\n"
+        for at in range(1, 16)
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "is_slow"), [((0.03, 0.36), True), ((0.14, 0.15), False), ((0.02, 0.06), False)]
+)
+def test_of_two_ranks_the_one_whose_own_part_fills_the_step(own: tuple[float, float], is_slow: bool) -> None:
+    found = told(*(together(0.4, each) for each in own))
+    assert (found is not None and found.ranks == (1,)) == is_slow
+
+
+def test_a_rank_that_waits_for_its_data_lets_the_others_wait(tmp_path: Path) -> None:
+    found = told(together(0.9, 0.05), together(0.9, 0.05, read=0.8))
+    assert found is not None and (found.failure_type, found.ranks) == ("slow.data", ())
+    assert told(together(0.9, 0.05), together(0.9, 0.05, read=0.1)) is None
+
+
 def table(form: str, at: int, slow: int, now: bool) -> str:
     """A row of the host (or rank) `at`: its own work, the wait for the others, the optimizer's time."""
     own, wait = (6020.5, 20.1) if at == slow and now else (2711.0 + at, 3300.0 - at)

@@ -61,6 +61,18 @@ def lost_peer(members: Sequence[Candidate]) -> str | None:
     return peer if all(_ADDRESS.match(host) for host in complaining) else None
 
 
+def unreached(members: Sequence[Candidate]) -> int | None:
+    """The one rank that all who try to connect name as one that they do not reach, and that says nothing."""
+    named: dict[int, set[int]] = defaultdict(set)
+    for each in members:
+        peer = each.capture("peer") or ""
+        if each.rank is not None and peer.isdigit():
+            named[each.rank].add(int(peer))
+    common = set[int]().union(*named.values()) - named.keys()
+    common = {rank for rank in common if all(rank in peers for peers in named.values())}
+    return common.pop() if len(common) == 1 else None
+
+
 _ENDPOINT = regex(r"'([^'\n]{3,200}):\d{2,5}'")
 
 

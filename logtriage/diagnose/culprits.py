@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came
+from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came, unreached
 from logtriage.diagnose.launches import launched_on
 from logtriage.diagnose.neighbours import bereft, beside, raised_below
 from logtriage.localize.candidates import Candidate
@@ -39,6 +39,7 @@ def blame(
     members = root.causes or root.members
     if root.failure_type == "numerics.nan" and (alone := _own_nan(members)) is not None:
         return alone, f"rank {alone.ranks[0]} alone had it before all others"
+    of_root = members
     members = tuple(each for each in members if each.strength is not Strength.HINT) or members
     if root.failure_type == "numerics.divergence" and not any(each.capture("rank") for each in members):
         return Culprits(), ""  # all ranks share the model, whoever is heard first
@@ -53,6 +54,9 @@ def blame(
                 return Culprits(_ranks_of(odd, topology), (odd,)), told
             if (absent := never_came(members)) is not None:
                 return Culprits(_ranks_of(absent, topology), (absent,)), f"all others wait for {absent}"
+            if (absent_rank := unreached(of_root)) is not None:
+                there = tuple(topology.hosts_of([absent_rank])) if len(topology.hosts) > 1 else ()
+                return Culprits((absent_rank,), there), f"nobody reaches rank {absent_rank}"
             seen = {each.host for each in candidates if each.host is not None} | {*topology.hosts}
             if (lone := cut_off(members, seen)) is not None:
                 told = f"{lone} alone cannot reach where all others met"

@@ -261,9 +261,13 @@ class Traceback:
             self.state = "frames"
             self._add_frame(frame)
             return Part.OWN
-        if self._blanks or self._more >= _MOST_CONTINUATION or not self._continues(message, line, newest):
+        is_announced = bool(newest.message) and newest.message[-1].rstrip().endswith(":")
+        if self._blanks > is_announced or self._more >= _MOST_CONTINUATION:
+            return Part.END
+        if not self._continues(message, line, newest):
             return Part.END
         self._more += 1
+        self._blanks = 0
         if newest.size < MESSAGE_LIMIT:
             newest.message.append(message.rstrip())
             newest.size += len(message)

@@ -284,12 +284,12 @@ def _steps_below(progress: Progress, line: Line) -> bool:
 STEPS_SINCE = 20
 
 
-def taken_up(progress: Progress, earlier: Line, later: Line) -> bool:
-    """Whether between two lines of one file a run resumed from a checkpoint and made steps."""
+def taken_up(progress: Progress, earlier: Line, later: Line, least: int = 1) -> bool:
+    """Whether between two lines of one file a run resumed from a checkpoint and made `least` steps."""
     return earlier.file == later.file and any(
         sign.line.file == earlier.file
         and earlier.number < sign.line.number < later.number
-        and steps_between(progress, sign.line, later) > 0
+        and steps_between(progress, sign.line, later) >= least
         for sign in progress.resumed
     )
 

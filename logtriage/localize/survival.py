@@ -42,6 +42,7 @@ from logtriage.rulebank.rule import Role, Strength
 # Who does not find the others makes no steps at all.
 _STOPS_ALL = ("code.", "network.connection", "network.rendezvous", "network.address_in_use", "unknown")
 RECOVERED_STEPS = 2  # so many progress lines of the same writer after an error: it was survived
+RESUMED_STEPS = 5  # so many after a run was resumed below it, and it was taken up
 # Of these a program may write progress lines after the fault and still be ruined by it.
 _OUTLIVES_PROGRESS = ("numerics.", "slow.", "gpu.thermal_power", "scheduler.")
 # A notebook that is out of time stops at once; one that a model wrote in a sandbox is not the job.
@@ -147,13 +148,17 @@ def _ended_nothing(candidate: Candidate, progress: Progress, done: Line | None) 
 
 
 def _was_taken_up(candidate: Candidate, progress: Progress, done: Line | None) -> bool:
-    """Whether the scheduler ended a run whose log goes on with steps of the run that took it up.
+    """Whether it ended a run whose log goes on with many steps of the run that took it up.
 
     Whatever the steps count (bars of epochs are alike in all attempts), steps and then the end of the job in
     good order, as the scheduler saw it, are those of such a run; who was told to end may say it as well.
     """
     if not candidate.failure_type.startswith("scheduler."):
-        return False
+        return not candidate.failure_type.startswith(_OUTLIVES_PROGRESS) and any(
+            taken_up(progress, candidate.line, trace.last.line, RESUMED_STEPS)
+            for trace in progress.traces
+            if trace.file == candidate.line.file
+        )
     by_scheduler = {sign.line for sign in progress.completed if sign.rule.id.startswith("slurm.")}
     if (
         done is not None
