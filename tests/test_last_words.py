@@ -75,6 +75,19 @@ def test_an_error_of_before_in_a_file_without_steps_ended_nothing(tmp_path: Path
     assert verdict.failure_type == "none.running"
 
 
+def test_the_first_error_of_a_program_that_never_came_to_a_step_is_told(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "train.log").write_text(
+        "2026-03-01 09:00:00 INFO boot: hello\n"
+        "2026-03-01 09:00:01 ERROR planner: zone 7 has no lantern\n"
+        "2026-03-01 09:00:02 ERROR boot: farewell\n"
+    )
+    verdict = triage(logs, offline=True, workers=1, settings=settings(tmp_path)).verdict
+    assert verdict.failure_type == "unknown"
+    assert "no lantern" in verdict.evidence[0].text and "no lantern" in verdict.title
+
+
 def test_a_model_is_asked_about_it_and_may_name_it(tmp_path: Path) -> None:
     pytest.importorskip("langchain_openai")
 

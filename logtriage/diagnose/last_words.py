@@ -14,6 +14,7 @@ from logtriage.regex import regex
 from logtriage.rulebank.matcher import without_digits
 
 _SPEAKING = (SourceRole.WORKER, SourceRole.MERGED, SourceRole.LAUNCHER)
+TIDY_SECONDS = 10.0  # within which a program that made no step says goodbye
 LAST_RECORDS = 3  # what follows the error itself: a line of a clean-up, where a dump was put
 _LOUD = regex(
     r"\b(?:FATAL|CRITICAL|PANIC|ERROR)\b|\b(?i:fatal|panic|error|exception|abort(?:ed|ing)?)(?: error)? ?:"
@@ -49,10 +50,10 @@ def last_errors(findings: Findings) -> tuple[Line, ...]:
             if line is None or any((each.file, each.number) in known for each in record.lines):
                 continue
             if line.time is None or progress.last_time is None:
-                is_end = file in stepped
+                is_end = file in stepped or not stepped
             else:
                 is_end = line.time + HANG_SECONDS >= progress.last_time
-                is_end = is_end and (file in stepped or line.time >= progress.last_time)
+                is_end = is_end and (file in stepped or line.time + TIDY_SECONDS >= progress.last_time)
             if is_end and not progress.steps_after(line) and not _is_usual(line, findings):
                 found.append(line)
                 break
