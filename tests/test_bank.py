@@ -14,7 +14,7 @@ from scenes import copied_bank
 
 from logtriage.pipeline import triage
 from logtriage.rulebank.bank import Bank, BankFault, load_bank, read_rule_file
-from logtriage.rulebank.check import lint, prove, uncovered
+from logtriage.rulebank.check import lint, main, prove, uncovered
 from logtriage.rulebank.rule import Fault, Role
 from logtriage.taxonomy import taxonomy
 
@@ -332,3 +332,12 @@ def test_a_title_has_no_empty_brackets_where_a_line_did_not_tell() -> None:
     titles = {rule.id: rule.entitled({}) for rule in load_bank().rules}
     assert not [name for name, title in titles.items() if " ()" in title or "{" in title]
     assert titles["torch.autograd.twice"].startswith("backward() ")  # these are a function's
+
+
+def test_an_id_that_two_rules_have_is_found_before_the_bank_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again.yaml"
+    again.write_text(GOOD)
+    assert main([str(written(tmp_path, GOOD)), str(again)]) == 1
+    assert "probe.good: id is taken by again.yaml:1" in capsys.readouterr().out

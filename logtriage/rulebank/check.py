@@ -109,6 +109,16 @@ def uncovered(bank: Bank) -> list[str]:
     return [name for name in taxonomy().types if not name.startswith(exempt) and count.get(name, 0) < 2]
 
 
+def taken(rules: Sequence[Rule]) -> list[Fault]:
+    """Ids that two of these rules have: a bank does not load with them."""
+    first: dict[str, Rule] = {}
+    faults = []
+    for rule in rules:
+        if (known := first.setdefault(rule.id, rule)) is not rule:
+            faults.append(Fault(rule.file, rule.line, rule.id, f"id is taken by {known.file}:{known.line}"))
+    return faults
+
+
 def main(arguments: Sequence[str]) -> int:
     """Check the named rule files, or the whole bank: `python -m logtriage.rulebank.check [FILE…]`."""
     shipped = {str(path.resolve()) for path in rule_files()}
@@ -123,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
         except BankFault as broken:
             faults += broken.faults if wanted else ()
     bank = Bank((*rules, *others), {}, "")
-    faults += lint(rules) + prove(rules, bank)
+    faults += taken(rules) + lint(rules) + prove(rules, bank)
     errors = {str(fault) for fault in faults if fault.severity == "error"}
     warnings = {str(fault) for fault in faults} - errors
     print(*sorted(errors | warnings), sep="\n")
