@@ -24,11 +24,12 @@ _NUMBER = regex(r"(?:^|[\s=:#(\[|,\"'/@])(\d{1,12})(?=$|[\s,;:)\]|\"'/}])(?!:\d)
 _MEMBER = regex(
     r"(?i)(?<![a-z])(?:local|global|node|world|sub|child)?[ _-]?(?:rank|process|proc|pid|thread|node|host|gpu"
     r"|device|worker|replica|port|attempt|retry|try)s?(?:[ _-]?(?:id|no|number|index))?[\s=:#\[(\"']{0,3}$"
+    r"|(?<![A-Za-z])(?:In|Out) ?\[$"  # a notebook's cells
     r"|~\.~{3,7}:$"  # the port of an address (`10.8` and `0.2`, blanked): clients take one after the other
 )
 _TOTAL = regex(r" {0,6}(?:/|of) {0,6}(\d{1,12})(?![\d.:])")
 _CLOCK = regex(
-    r"\d{1,4}[-/]\d\d[-/]\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|\d+\.\d+|0x[0-9a-f]+|\d+e[-+]\d+"
+    r"\d{1,4}[-/]\d\d[-/]\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|\d+\.\d+(?:e[-+]?\d+)?|0x[0-9a-f]+|\d+e[-+]\d+"
 )
 _DIGITS = regex(r"\d+")
 MOST_TEXT = 600

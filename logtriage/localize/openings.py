@@ -46,7 +46,7 @@ def last_opening(
     found = _again(head, summary)
     if found is None:
         return None
-    starts, pairs = found
+    starts, pairs, times_said = found
     if not any(starts - END_LINES <= number < starts for number in ends):
         return None
     by_number = {line.number: line for line in (*head, *reading.lines)}
@@ -56,6 +56,8 @@ def last_opening(
         if first in by_number and last in by_number
     ]
     if len(alike) < len(pairs) or not all(alike):
+        return None
+    if any(_counts(by_number[first], by_number[last], times_said) for first, last in pairs):
         return None
     times = [(line.number < starts, line.time) for line in reading.lines if line.time is not None]
     ended = max((time for is_before, time in times if is_before), default=None)
@@ -73,10 +75,27 @@ def _named(line: Line) -> tuple[int | None, str | None, list[str]]:
     return line.rank, line.host, _WORD.findall(line.message[:200])
 
 
-def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int, int]]] | None:
+_COUNT = regex(r"\b(?P<word>[A-Za-z]{2,20})[ _#:=]{1,2}(?P<number>\d{1,6})(?![\w.:/-])")
+_OF_RUNS = regex(
+    r"(?i)^(?:attempt|run|re-?start|try|re-?try|launch|incarnation|start|job|pid|process|port|seed)"
+)
+
+
+def _counts(first: Line, last: Line, times_said: int) -> bool:
+    """Whether what begins a file is numbered, and goes on to be: `Trial 0 …`, and at the end `Trial 37 …`."""
+    one, other = _COUNT.search(first.message[:200]), _COUNT.search(last.message[:200])
+    if one is None or other is None or one["word"] != other["word"] or _OF_RUNS.match(one["word"]):
+        return False
+    return int(one["number"]) <= MOST_FIRST and int(other["number"]) + 1 >= max(times_said, MOST_FIRST + 2)
+
+
+MOST_FIRST = 2  # of what counts from 0 or 1 the first that is said
+
+
+def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int, int]], int] | None:
     """Where the kinds of a file's head come for the last time, if most of them do so together.
 
-    With the numbers of the lines there and in the head.
+    With the numbers of the lines there and in the head, and how often the first of these kinds came.
     """
     kinds = [(line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip()]
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
@@ -97,4 +116,4 @@ def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int,
     ]
     if len(together) < LEAST_SHARE * len(of_start):
         return None
-    return min(last for _, last in together), together
+    return min(last for _, last in together), together, anchor.count

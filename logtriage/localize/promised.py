@@ -53,6 +53,7 @@ class AllDone:
 
     line: Line
     whole: int
+    is_sum: bool = False  # the line tells into which parts they fall
 
 
 def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
@@ -107,7 +108,31 @@ def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
         if {whole, whole - 1} & reached and course.last.number > last_step
     ]
     ends += [AllDone(course.last, whole) for whole, course in rising]
+    ends += [
+        AllDone(line, whole, is_sum=True)
+        for line in lines
+        if line.number > last_step > 0 and (whole := _sum_of_parts(line)) and {whole, whole - 1} & reached
+    ]
     return max(ends, key=lambda end: end.line.number, default=None)
+
+
+# What became of all that was done: `40 trials: 29 complete, 8 pruned, 3 failed`.
+_OF_ALL = regex(
+    r"(?<![\w.:/-])(?P<whole>\d{1,9}) (?:[a-z]{2,20} ){0,2}?[a-z]{2,20}(?: in all)?[:;,] "
+    r"(?P<parts>\d[^\n]{3,200})"
+)
+_PART = regex(r"(?:^|[,;] |\band )(?P<part>\d{1,9}) [a-z]")
+LEAST_PARTS = 2
+
+
+def _sum_of_parts(line: Line) -> int | None:
+    """The number of all, where a line says into which parts it falls."""
+    told = _OF_ALL.search(line.message[:WIDTH])
+    if told is None:
+        return None
+    parts = [int(found["part"]) for found in _PART.finditer(told["parts"])]
+    whole = int(told["whole"])
+    return whole if len(parts) >= LEAST_PARTS and sum(parts) == whole else None
 
 
 # How many steps there are to be: said before the first (`500 steps`), or set (`--max-steps 500`).

@@ -98,7 +98,9 @@ def _end_of(scene: Scene, progress: Progress, file: str) -> Line | None:
     if 0 < at < tail[0].number:
         return None
     behind = [line for line in tail if line.number >= at]
-    if any(_is_loud(line) for line in behind) or _are_failures(scene, behind):
+    # Those that failed, in a count of what became of all, were lived with.
+    summed = whole.line if whole is not None and whole.is_sum else None
+    if any(_is_loud(line) for line in behind if line != summed) or _are_failures(scene, behind):
         return None
     if whole is not None:
         is_end = back is not None or _end_told(behind) is not None
