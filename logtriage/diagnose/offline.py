@@ -28,6 +28,7 @@ from logtriage.localize.outcome import (
     steps_between,
     taken_up,
 )
+from logtriage.localize.own_codes import is_own_code
 from logtriage.localize.unison import all_wait, in_unison
 from logtriage.model import Culprits, Line, SourceRole
 from logtriage.rulebank.rule import Strength
@@ -179,7 +180,10 @@ def _is_its_end(root: Group, findings: Findings) -> bool:
     """Whether all that the root shows are interrupts right below the words by which the program was done.
 
     Servers of metrics and agents that live beside the training are stopped so, once there is nothing to do.
+    Or its parent raised for the code with which it chose to leave.
     """
+    if all(is_own_code(each.line) for each in root.causes):
+        return True
     if root.failure_type != "scheduler.cancelled":
         return False
     return any(

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from logtriage.localize.own_codes import is_own_code
 from logtriage.localize.scene import Scene
 from logtriage.model import Line
 from logtriage.regex import regex
@@ -125,7 +126,8 @@ def gather_exits(scene: Scene) -> list[Exit]:
         exits.append(
             Exit(
                 line=sign.line,
-                code=decode(code),
+                # mp.spawn tells a signal by its name: what it calls a code is the process's own.
+                code=code if is_own_code(sign.line) else decode(code),
                 rank=_signed(rank) if rank else None if above else _named(_RANK, said),
                 local_rank=_signed(sign.hit.capture("local_rank")),
                 host=sign.hit.capture("host")

@@ -23,6 +23,7 @@ from logtriage.localize.left_in_order import left_in_order
 from logtriage.localize.never_began import never_began
 from logtriage.localize.onlookers import standing
 from logtriage.localize.orderly_end import orderly_end
+from logtriage.localize.own_codes import left_by_itself
 from logtriage.localize.progress import Progress, StepPoint, Trace, usual_interval
 from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene, Sign
@@ -261,6 +262,8 @@ def _ended_badly(scene: Scene, progress: Progress, exits: Sequence[Exit]) -> Exi
         after = done is not None and each.line.file == done.file and each.line.number > done.number
         if after and each.code in (-9, -15):
             continue  # what the end of a finished program takes down with it
+        if after and done is not None and left_by_itself(scene, done, each.line, each.code):
+            continue  # whose parent takes the code that it chose for a failure
         if each.code != 0 and (last is None or each.line.time is None or each.line.time >= last - 1.0):
             return each
     return None

@@ -109,9 +109,9 @@ def all_done(lines: Sequence[Line], traces: Sequence[Trace]) -> AllDone | None:
     ]
     ends += [AllDone(course.last, whole) for whole, course in rising]
     ends += [
-        AllDone(line, whole, is_sum=True)
+        AllDone(line, total, is_sum=True)
         for line in lines
-        if line.number > last_step > 0 and (whole := _sum_of_parts(line)) and {whole, whole - 1} & reached
+        if line.number > last_step > 0 and (total := _sum_of_parts(line)) and {total, total - 1} & reached
     ]
     return max(ends, key=lambda end: end.line.number, default=None)
 
