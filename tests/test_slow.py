@@ -287,9 +287,10 @@ def test_of_two_ranks_the_one_for_which_the_other_waits(tmp_path: Path) -> None:
 
 
 def together(step: float, own: float, read: float = 0.001) -> str:
-    """Steps that take as long on every rank, of which each tells its own part, but nobody how long it waits."""
+    """Steps that take as long on every rank; each tells its own part, but nobody how long it waits."""
     return "".join(
-        f"{clock(2.0 * at)} INFO update {at} step_time {step:.3f} fwd_bwd_time {own:.3f} data_time {read:.4f}\n"
+        f"{clock(2.0 * at)} INFO update {at} "
+        f"step_time {step:.3f} fwd_bwd_time {own:.3f} data_time {read:.4f}\n"
         for at in range(1, 16)
     )
 
