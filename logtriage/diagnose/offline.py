@@ -182,7 +182,7 @@ def _is_its_end(root: Group, findings: Findings) -> bool:
     Servers of metrics and agents that live beside the training are stopped so, once there is nothing to do.
     Or its parent raised for the code with which it chose to leave.
     """
-    if all(is_own_code(each.line) for each in root.causes):
+    if root.causes and all(is_own_code(each.line) for each in root.causes):
         return True
     if root.failure_type != "scheduler.cancelled":
         return False

@@ -11,6 +11,7 @@ from itertools import pairwise
 from logtriage.localize.at_work import at_work, still_there, went_on
 from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps, unfinished_bars
 from logtriage.localize.dealt import dealt
+from logtriage.localize.drawn_clocks import stale_bars
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
@@ -122,6 +123,8 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
     seen = standing(scene, newest) or frozen(scene, newest, progress.traces)
     if (seen := seen or standing_by_notes(scene, newest, progress.traces)) is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
+    if (stale := stale_bars(scene, progress.traces)) is not None:
+        return Outcome("hang", stale[0], why=stale[1].why, seen=stale[1].line)
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
         return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")
     return Outcome("running", newest, why="the log ends among regular steps")
