@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from logtriage.intake.reading import Reading
+from logtriage.localize.rosters import is_host
 from logtriage.localize.scene import Scene
 from logtriage.model import JOB_ROLES
 from logtriage.regex import regex
@@ -35,6 +36,36 @@ def tabled_hosts(scene: Scene, ranks: set[int]) -> dict[int, str]:
             if number in ranks and number is not None and names:
                 found.setdefault(number, names[0])
     return found
+
+
+# What each task of `srun --label hostname`, or of `mpirun --tag-output hostname`, printed.
+_TASK_ROW = regex(
+    r"\s{0,8}(?:(?P<task>\d{1,6})|\[\d{1,6},(?P<tagged>\d{1,6})\](?:<stdout>)?): ?"
+    r"(?P<host>(?=[\w.-]*[A-Za-z])(?=[\w.-]*\d)[\w.-]{2,200})$"
+)
+LEAST_TASKS, LEAST_MACHINES = 4, 2
+
+
+def hosts_of_tasks(scene: Scene, world: int | None) -> dict[int, str]:
+    """Hosts of all ranks, where rows below one another hold but the number of each and a host's name."""
+    for reading in scene.readings:
+        rows: dict[int, str] = {}
+        for line in reading.lines[:TABLE_LINES]:
+            row = _TASK_ROW.match(line.text[:240]) if ":" in line.text[:24] else None
+            if row is not None and is_host(row["host"]):
+                rows.setdefault(int(row["task"] or row["tagged"]), row["host"])
+            elif rows and _are_of_all(rows, world):
+                return rows
+            else:
+                rows = {}
+        if _are_of_all(rows, world):
+            return rows
+    return {}
+
+
+def _are_of_all(rows: Mapping[int, str], world: int | None) -> bool:
+    is_whole = len(rows) >= LEAST_TASKS and max(rows) + 1 == len(rows) and world in (None, len(rows))
+    return is_whole and len(set(rows.values())) >= LEAST_MACHINES
 
 
 def _is_row(cells: list[str]) -> bool:

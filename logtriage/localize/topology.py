@@ -13,7 +13,7 @@ from logtriage.localize.exits import Exit
 from logtriage.localize.file_hosts import labelled_hosts, machine_files
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
-from logtriage.localize.host_tables import tabled_hosts
+from logtriage.localize.host_tables import hosts_of_tasks, tabled_hosts
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.numbered_writers import numbered_writers
 from logtriage.localize.pods import gather_pods
@@ -269,7 +269,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
                     votes[rank][said["host"]] += 1
             if line.pid is not None:
                 pids.setdefault((line.host or source.host, line.pid), rank)
-    for rank, host in tabled_hosts(scene, set(rank_of_file.values())).items():
+    tabled = {**hosts_of_tasks(scene, world), **tabled_hosts(scene, set(rank_of_file.values()))}
+    for rank, host in tabled.items():
         votes[rank][host] += 5
     for exit_ in exits:
         if exit_.rank is None:
