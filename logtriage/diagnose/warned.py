@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.findings import Findings
-from logtriage.localize.machine_complaints import LIVED_WITH_SECONDS, OF_MACHINES
+from logtriage.localize.machine_complaints import LIVED_WITH_SECONDS
 from logtriage.localize.unjoined import NEEDED
-from logtriage.model import Level
+from logtriage.model import Level, SourceRole
 from logtriage.rulebank.rule import Strength
 
 # Who cannot read, write or load something raises an exception or goes on; a machine's fault may work on.
@@ -38,7 +38,7 @@ def _is_of_machine(candidate: Candidate, findings: Findings) -> bool:
     """Whether a machine's log hints, or complains of what nobody steps without, while the job steps."""
     last = findings.progress.last_time
     is_early = last is None or candidate.time is None or candidate.time <= last + LIVED_WITH_SECONDS
-    if candidate.source_role not in OF_MACHINES or not is_early:
+    if candidate.source_role is not SourceRole.KERNEL or not is_early:  # a look tells of a state that lasts
         return False
     is_needed = candidate.failure_type.startswith(NEEDED) and candidate.strength is not Strength.DEFINITE
     return is_needed or candidate.strength is Strength.HINT
