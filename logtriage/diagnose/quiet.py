@@ -61,7 +61,7 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
             outcome.why,
             "completed",
         )
-    if hints:
+    if hints or (outcome.kind == "running" and root is not None and _says_that_it_ended(root)):
         return None
     if outcome.kind == "running" and root is None and _has_stacks(findings.scene):
         return hang(findings, replace(outcome, why="stacks were taken of a job that shows no error"))
@@ -86,6 +86,11 @@ def without_error(findings: Findings, root: Group | None) -> Decision | None:
             "running",
         )
     return None
+
+
+def _says_that_it_ended(root: Group) -> bool:
+    """Whether a rule knows that it ended, and that nothing says why: a kernel, or a run that was lost."""
+    return root.failure_type == "unknown" and any(each.rule is not None for each in root.causes)
 
 
 def _raised_last(findings: Findings) -> bool:
