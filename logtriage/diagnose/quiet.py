@@ -152,12 +152,12 @@ def hang(findings: Findings, outcome: Outcome, symptoms: tuple[Candidate, ...] =
     ]
     first = stopped_first(traces)
     evidence = [Evidence(each.last.line, "its peers went on for longer, and then waited") for each in first]
-    ranks = tuple(sorted(each.rank for each in first if each.rank is not None))
+    ranks = outcome.ranks or tuple(sorted(each.rank for each in first if each.rank is not None))
     if outcome.late:
         numbers = {findings.topology.rank(line) for line in outcome.late}
         ranks = tuple(sorted(number for number in numbers if number is not None))
         evidence = [Evidence(line, outcome.why) for line in outcome.late[:3]]
-    elif not first:
+    elif not ranks and not first:
         early = (
             broke_off_first(traces, findings.scene)
             or broke_off_alone(findings.scene, findings.topology, findings.progress.ranks())

@@ -22,6 +22,7 @@ from logtriage.localize.held_requests import held_requests
 from logtriage.localize.last_seen import last_seen
 from logtriage.localize.left_in_order import left_in_order
 from logtriage.localize.never_began import never_began
+from logtriage.localize.one_missing import one_missing
 from logtriage.localize.onlookers import standing
 from logtriage.localize.orderly_end import orderly_end
 from logtriage.localize.own_codes import left_by_itself
@@ -54,6 +55,7 @@ class Outcome:
     seen: Line | None = None  # what shows it beside the job's own lines
     late: tuple[Line, ...] = ()  # of those who stand still where others went on …
     hosts: tuple[str, ...] = ()  # … and their machines, where lines tell these alone
+    ranks: tuple[int, ...] = ()  # of those who never said what all others did
 
 
 def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: Kinds = NO_KINDS) -> Outcome:
@@ -84,6 +86,9 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
         if (half := half_joined(scene)) is not None:
             told = "it never joined the communicator that its peers joined, and was seen alive"
             return Outcome("hang", half.last, why=told, seen=half.seen, late=half.begun)
+        if (gone := one_missing(scene)) is not None:
+            who, where = gone.ranks, gone.hosts
+            return Outcome("hang", gone.last, why=gone.why, seen=gone.seen, hosts=where, ranks=who)
         if (asked := unanswered(scene)) is not None:
             told = f"it asked a question, and for {asked.seconds:.0f} s nobody answered"
             return Outcome("hang", asked.last, asked.seconds, told, asked.asked)
