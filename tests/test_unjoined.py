@@ -222,3 +222,35 @@ def test_a_program_that_the_driver_names_and_whose_number_no_rank_has_is_none_of
     assert not kept(pid=512, name="viewer")
     assert kept(pid=71, name="viewer")
     assert kept(pid=512, name="python3")
+
+
+def journal(host: str, *said: tuple[float, str]) -> str:
+    return "".join(f"Jan 31 {clock(at)[11:19]} {host} reclaim-watch[88]: {text}\n" for at, text in said)
+
+
+def test_a_notice_that_the_machine_is_reclaimed_outlasts_the_steps_of_its_last_minute() -> None:
+    calm = "GET http://169.254.169.254/latest/meta-data/spot/instance-action 404"
+    taken = "the spot instance will be reclaimed in 120 s"
+    raised = f"{clock(204)} ERROR rank 1 stops\n{traceback('TimeoutError: no answer of m2')}"
+    logs = [of_rank(0, steps(100), host="m1"), of_rank(1, steps(100) + raised, host="m1")]
+    lines = journal("m2", (20, calm), (90, calm), (150, taken))
+    found = findings(*logs, reading("m2/journal.txt", lines, SourceRole.KERNEL, host="m2"))
+    kept = [each.failure_type for each in found.candidates if not each.recovered]
+    assert "scheduler.preempted" in kept
+
+
+def test_what_the_ranks_met_as_well_joins_what_their_machines_say() -> None:
+    """One host's port fails while all ranks complain of the same network."""
+    down = "mlx5_core 0000:5e:00.0 ibs3: Link down"
+    met = "{host}:9:1 [0] transport/net_ib.cc:2244 NCCL WARN NET/IB: Got completion from peer 10.9.0.1<4420> with status=12 opcode=0 len=0 vendor err 129"
+    logs = [
+        of_rank(rank, steps(100) + f"{clock(201)} {met.format(host=host)}\n", host=host)
+        for rank, host in enumerate(("m1", "m2", "m3"))
+    ]
+    kern = reading("m2/kern.log", kernel("m2", (203, down)), SourceRole.KERNEL, host="m2")
+    kept = [
+        each.host
+        for each in findings(*logs, kern).candidates
+        if not each.recovered and each.source_role is SourceRole.KERNEL
+    ]
+    assert kept == ["m2"]

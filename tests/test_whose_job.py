@@ -74,3 +74,10 @@ def test_events_of_other_objects_machines_and_programs_are_nothing_to_the_job(tm
             verdict = judged(tmp_path / f"{kind}{is_own}", logs | {"events.txt": events}).verdict
             if kind != "boot" or not is_own:  # who stepped on behind it was not lost by it
                 assert (verdict.failure_type == "none.running") is not is_own, (kind, is_own)
+
+
+def test_of_a_node_it_is_not_known_that_no_pod_ran_there(tmp_path: Path) -> None:
+    lost = "4m   Warning   NodeNotReady   node/metal-c07   Node metal-c07 status is now: NodeNotReady\n"
+    logs = {f"demo-worker-{rank}.log": f"RANK={rank} WORLD_SIZE=3\n{steps(40)}" for rank in range(3)}
+    found = judged(tmp_path, logs | {"events.txt": "LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\n" + lost})
+    assert found.verdict.failure_type == "host.node_lost"

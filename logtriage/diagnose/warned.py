@@ -40,6 +40,8 @@ def _is_of_machine(candidate: Candidate, findings: Findings) -> bool:
     is_early = last is None or candidate.time is None or candidate.time <= last + LIVED_WITH_SECONDS
     if candidate.source_role is not SourceRole.KERNEL or not is_early:  # a look tells of a state that lasts
         return False
+    if candidate.failure_type == "gpu.thermal_power":  # who runs hot steps on, but slower
+        return False
     is_needed = candidate.failure_type.startswith(NEEDED) and candidate.strength is not Strength.DEFINITE
     return is_needed or candidate.strength is Strength.HINT
 

@@ -41,7 +41,7 @@ from logtriage.localize.machine_complaints import (
 from logtriage.localize.progress import Progress
 from logtriage.localize.scene import Scene
 from logtriage.localize.topology import Topology
-from logtriage.model import Level
+from logtriage.model import Level, SourceRole
 from logtriage.regex import regex
 from logtriage.rulebank.rule import Role, Strength
 
@@ -67,6 +67,7 @@ _USED = regex(r"(?:\bUsing |\bOOB |\]|SOCKET_IFNAME[=: ]+)(?P<nic>[a-z][\w.]{1,1
 _OF_RDMA = regex(r"\b(?:mlx[45]|bnxt|ice\b|irdma|qed|efa|hfi|ib\d)")
 
 
+_NUMBERS = regex(r"\d+")
 _CALM = (None, Level.DEBUG, Level.INFO)
 
 
@@ -110,7 +111,14 @@ def _of_foreign_machines(candidates: Sequence[Candidate], topology: Topology) ->
     if not told or not 1 < topology.size <= len(topology.host_of_rank):
         return set()
     own = {topology.machine(host) for host in topology.host_of_rank.values()}
-    return {(each.line.file, each.line.number) for each in told if topology.machine(each.host) not in own}
+    # Where the ranks go by their pods, it is not known of a node that none ran there.
+    rows = {_NUMBERS.sub("#", host) for host in own if host is not None}
+    return {
+        (each.line.file, each.line.number)
+        for each in told
+        if topology.machine(each.host) not in own
+        and (each.source_role is SourceRole.SCHEDULER or _NUMBERS.sub("#", each.host or "") in rows)
+    }
 
 
 def _unjoined(
@@ -154,6 +162,7 @@ def _unjoined(
         or _was_there_again(each, scene)
         or (
             each.failure_type.startswith(NEEDED)
+            and each.source_role is SourceRole.KERNEL  # others tell how a machine was when somebody asked it
             and stopped is not None
             and first.get((kind_of(each), each.host), 0.0) > stopped + LIVED_WITH_SECONDS
         )
@@ -164,9 +173,14 @@ def _unjoined(
         if (may_be_beside(each) and is_beside(each, own, alone(each), dated, killed))
         or (unit := service(each)) in units
         or (unit is not None and alone(each))
-        or (by := daemon(each)) in daemons
-        or (by is not None and alone(each))
+        or ((by := daemon(each)) in daemons and not _is_told_for_sure(each))
+        or (by is not None and not _is_told_for_sure(each) and alone(each))
     }
+
+
+def _is_told_for_sure(candidate: Candidate) -> bool:
+    """Whether a watcher of a cloud's notices says that the machine is taken away."""
+    return candidate.failure_type.startswith("scheduler.") and candidate.strength is Strength.DEFINITE
 
 
 # What a machine says of a server that it has again, and what names one: `scratch-OST0003`, `10.3.0.9`.
@@ -303,6 +317,8 @@ def _stands_alone(own: Candidate, complaint: Candidate, explains: Mapping[str, f
     """
     where = _place(complaint)
     if not complaint.failure_type.startswith(STALLS) and (None in (own.host, where) or own.host == where):
+        return False
+    if own.failure_type == complaint.failure_type:
         return False
     brought_about = explains.get(complaint.failure_type, frozenset())
     return own.failure_type not in brought_about and not any(
