@@ -12,6 +12,7 @@ from logtriage.localize.at_work import at_work, still_there, went_on
 from logtriage.localize.bars import drawn_anew, frozen_bar, frozen_before_steps, unfinished_bars
 from logtriage.localize.dealt import dealt
 from logtriage.localize.drawn_clocks import stale_bars
+from logtriage.localize.empty_gpus import are_empty
 from logtriage.localize.epochs import after_last_epoch, is_earlier_epoch
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.frozen import frozen
@@ -126,10 +127,13 @@ def judge(scene: Scene, progress: Progress, exits: Sequence[Exit] = (), kinds: K
             late, hosts = tuple(held_up.values()), tuple(held_up)
             return Outcome("hang", newest, silence, told, late=late, hosts=hosts)
     seen = standing(scene, newest) or frozen(scene, newest, progress.traces)
-    if (seen := seen or standing_by_notes(scene, newest, progress.traces)) is not None:
+    seen = seen or standing_by_notes(scene, newest, progress.traces)
+    if seen is None and (stale := stale_bars(scene, progress.traces)) is not None:
+        newest, seen = stale
+    if seen is not None and are_empty(scene, seen.line.file):
+        return Outcome("unclear", newest, why="nothing was on its GPUs any more when somebody looked")
+    if seen is not None:
         return Outcome("hang", newest, why=seen.why, seen=seen.line)
-    if (stale := stale_bars(scene, progress.traces)) is not None:
-        return Outcome("hang", stale[0], why=stale[1].why, seen=stale[1].line)
     if (noted := orderly_end(scene, kinds, [trace.last.line for trace in progress.traces])) is not None:
         return Outcome("completed", noted, why="who reported the steps took leave, and its starter notes a 0")
     return Outcome("running", newest, why="the log ends among regular steps")
