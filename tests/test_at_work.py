@@ -109,6 +109,10 @@ TWICE = "kim@g4:~$ date; {ask}\nSat Jan 31 08:11:00 UTC 2026\n{first}\nkim@g4:~$
         ("ls out/*.idx | wc -l", "73", "73", "unknown"),
         ("du -sh tmp", "9.4G\ttmp", "9.1G\ttmp", "unknown"),
         ("cat gpu0/power", "91", "93", "unknown"),
+        ("tail -n 1 pack.log", "packed 1130 pages", "packed 1190 pages", "none.running"),
+        ("kubectl logs pack-0 --tail=1", "packed 1130 pages", "packed 1190 pages", "none.running"),
+        ("tail -n 1 pack.log", "packed 1130 pages", "packed 1130 pages", "unknown"),
+        ("tail -n 3 pack.log", "packed 1130 pages", "packed 1190 pages", "unknown"),
     ],
 )  # fmt: skip
 def test_what_had_grown_when_somebody_looked_again_is_written_still(

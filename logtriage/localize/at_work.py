@@ -62,7 +62,7 @@ def at_work(scene: Scene) -> Sight | None:
     )
     alive = {line.file for line, _ in running(scene)}
     for file, look in looks.items():
-        if (more := grown(look)) is not None:
+        if (more := grown(look)) is not None and _WAITS.search(more.text[:400]) is None:
             return Sight(more, "what it writes had grown when somebody looked again")
         now = max((now for line in look for now in told_now(line)), default=None)
         is_alive = file in alive or any(_ALIVE.search(line.text[:300]) for line in look)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from logtriage.localize.frozen import told_now
 from logtriage.model import Line
 from logtriage.regex import regex
 
@@ -29,6 +30,29 @@ _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 def grown(look: Sequence[Line]) -> Line | None:
     """The line of a look that tells more of something than the same question did before."""
+    return _weighed_more(look) or _ends_otherwise(look)
+
+
+def _ends_otherwise(look: Sequence[Line]) -> Line | None:
+    """The line with which a log ended when its end was shown once more, and had not ended before."""
+    told: dict[str, str] = {}
+    asked, answered = "", False
+    for line in look:
+        text = line.text[:400]
+        if (prompt := PROMPT.match(text)) is not None:
+            ends = [part for part in _PARTS.split(prompt["asked"]) if _TAILS.match(part) is not None]
+            asked, answered = ends[0] if len(ends) == 1 else "", False
+        elif asked and not answered and text.strip() and not any(True for _ in told_now(line)):
+            if told.get(asked, text) != text:
+                return line
+            told[asked], answered = text, True
+    return None
+
+
+_TAILS = regex(r"(?:kubectl|docker) logs .{0,200}--tail[ =]1\b|tail (?:-n ?)?-?1 \S")
+
+
+def _weighed_more(look: Sequence[Line]) -> Line | None:
     told: dict[str, float] = {}
     shrunk: set[str] = set()
     found: Line | None = None
