@@ -60,6 +60,7 @@ ARGUMENTS = b"-------- arguments --------\n" + b"".join(
             b"timestamp, index, power.draw [W]\n" + b"2025/01/01 10:00:00.5, 0, 300.1 W\n" * 9,
             SourceRole.METRICS,
         ),
+        ("spur.txt", b"01.02.2026 10:00:07 Schritt 3 Verlust 2,5\n" * 9, SourceRole.MERGED),
         ("m.csv", b"step,loss,lr\n1,2.5,1e-4\n2,2.4,1e-4\n3,nan,1e-4\n", SourceRole.METRICS),
         ("pip.txt", b"torch==2.4.0\nnumpy==1.26.4\napex @ file:///tmp/apex\n", SourceRole.ENVIRONMENT),
         ("e.txt", b"HOME=/root\nNCCL_DEBUG=INFO\nMASTER_PORT=29500\n", SourceRole.ENVIRONMENT),

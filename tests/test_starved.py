@@ -17,6 +17,8 @@ from logtriage.localize.spoken_waits import spoken_wait
         ("Schritt 9 Warten auf Daten 900 ms, Rechnen 300 ms", (0.9, 1.2)),
         ("шаг 7 ожидание данных: 1,5 s, счёт: 0,5 s", (1.5, 2.0)),
         ("步 7 等待数据 1.5 s 计算 0.5 s", (1.5, 2.0)),
+        ("第 7 步 等待数据 1500 毫秒 计算 0.5 秒", (1.5, 2.0)),
+        ("шаг 7 ожидание батча 1,5 с, вычисление 0,5 с", (1.5, 2.0)),
         ("étape 40  attente des autres 2,40 s  calcul 0,60 s", None),
         ("attente du lot 2,40 s", None),
         ("batch 40 data 12 s/it", None),

@@ -93,7 +93,8 @@ def _role_of_lines(file: str, sample: bytes) -> SourceRole | None:
 
 # What only a running program says: a time or a level at the start, a step, an exception.
 _SPEECH = regex(
-    r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d|\d\d:\d\d:\d\d)"
+    r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d|\d\d:\d\d:\d\d"
+    r"|\d\d?\.\d\d?\.(?:\d{4})?,? \d\d?:\d\d:\d\d)"
     r"|(?<![=\w])(?:INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|DEBUG)\b|^\s*Traceback |^\s+File \".*\", line \d"
     r"|^\S*(?:Error|Exception)\b|(?i:\b(?:loss|epoch|iter|iteration|step)\b[ =:\[]*\d)|it/s\b|s/it\b"
     r"|\[rank\d+\]|^(?:time|ts|t|timestamp)=\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"

@@ -16,7 +16,7 @@ _INPUT = (
     r"batch\w*|data\w*|dados|datos|donn[ée]es|dati|daten|gegevens|samples?|lotes?|lots?|lott[oi]|stapel|partij"
     r"|dane|danych|veri\w*|батч\w*|пакет\w*|данн\w*|数据|批次|データ|バッチ|데이터|배치"
 )
-_NUMBER = r"(?P<{0}>\d{{1,5}}(?:[.,]\d{{1,4}})?) ?(?P<{0}_unit>ms|s)(?:ec|ek|eg)?\b"
+_NUMBER = r"(?P<{0}>\d{{1,5}}(?:[.,]\d{{1,4}})?) ?(?P<{0}_unit>ms|s|мс|с|毫秒|秒|초)(?:ec|ek|eg|ек)?(?!\w)"
 _WAITED = regex(
     rf"(?i)(?:(?<!\w)(?:{_WAITING})[ _-]?(?:\w{{1,5}}[ '’]){{0,2}}(?:{_INPUT})"
     rf"|(?:{_INPUT})[ _-]?(?:{_WAITING}))(?!\w)[ :=]{{0,4}}{_NUMBER.format('waited')}"
@@ -42,4 +42,7 @@ def spoken_wait(text: str) -> tuple[float, float] | None:
 
 
 def _seconds(number: str, unit: str) -> float:
-    return float(number.replace(",", ".")) * (0.001 if unit.lower() == "ms" else 1.0)
+    return float(number.replace(",", ".")) * (0.001 if unit.lower() in _MILLI else 1.0)
+
+
+_MILLI = ("ms", "мс", "毫秒")
