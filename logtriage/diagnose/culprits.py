@@ -106,8 +106,8 @@ def blame(
         below = _ranks_under(root, candidates, exits, topology, hosts)
         # Who says it of its own GPU was struck as well, though the kernel names one process alone: if not
         # all say so that run there.
-        there = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
-        if below and below < shown < there and len(shown) * 2 <= topology.size:
+        on_them = {rank for rank, host in topology.host_of_rank.items() if topology.machine(host) in hosts}
+        if below and below < shown < on_them and len(shown) * 2 <= topology.size:
             below = shown
         if below and len(below) * 2 <= max(topology.size, 2):
             ranks = below
