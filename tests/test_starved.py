@@ -7,7 +7,7 @@ from scenes import clock, of_rank, reading, steps
 from scenes import findings as found_in
 
 from logtriage.localize.durations import timings
-from logtriage.localize.spoken_waits import spoken_wait
+from logtriage.localize.spoken_waits import spoken_wait, told_share
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,28 @@ from logtriage.localize.spoken_waits import spoken_wait
 )
 def test_waiting_for_a_batch_is_told_in_many_languages(text: str, told: tuple[float, float] | None) -> None:
     assert spoken_wait(text) == (None if told is None else pytest.approx(told))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("step 40 loss 2.1 (81% input, 19% compute)", 0.81),
+        ("it 40: data_load 62.5 % fwd 20.0 % bwd 17.5 %", 0.625),
+        ("step 40 gpu 19% compute, 81% idle", 0.0),
+        ("step 40 done 40% of data, 12% loss", None),
+        ("40% input", None),
+    ],
+)
+def test_shares_of_one_whole_tell_what_was_waited_for_input(text: str, share: float | None) -> None:
+    assert told_share(text) == (None if share is None else pytest.approx(share))
+
+
+def test_a_job_of_which_each_step_is_mostly_input_is_starved() -> None:
+    text = "".join(
+        f"{clock(9.0 * at)} INFO step {at} loss 2.0 (77% input, 23% compute)\n" for at in range(30)
+    )
+    slow = found_in(of_rank(0, text)).slowness
+    assert slow is not None and slow.failure_type == "slow.data"
 
 
 def slowness_of(waits: list[float], *, whole: float = 0.4) -> str | None:

@@ -41,6 +41,29 @@ def spoken_wait(text: str) -> tuple[float, float] | None:
     return waited, longest if longest >= waited else waited + longest
 
 
+# `(81% input, 19% compute)`, `data 81 % / fwd 12 % / bwd 7 %`: shares of one whole.
+_SHARE = regex(
+    r"(?<![\w.])(?:(?P<before>\d{1,3}(?:[.,]\d{1,2})?) ?% (?:in |on |for |of )?"
+    r"(?P<of>[A-Za-z][A-Za-z_ -]{1,24})"
+    r"|(?P<named>[A-Za-z][A-Za-z_-]{1,24})[ :=]{1,3}(?P<behind>\d{1,3}(?:[.,]\d{1,2})?) ?%)"
+)
+_OF_INPUT = regex(r"(?i)\b(?:input|data|(?:data[ _-]?)?load\w*|fetch\w*|reading|i/?o)\b|data_|_data")
+LEAST, MOST = 98.0, 102.0  # per cent, of all together
+
+
+def told_share(text: str) -> float | None:
+    """The share of a step that it waited for its input, where a line tells it beside those of all else."""
+    if text.count("%") < 2:
+        return None
+    shares = [
+        (told["of"] or told["named"], float((told["before"] or told["behind"]).replace(",", ".")))
+        for told in _SHARE.finditer(text[:400])
+    ]
+    if len(shares) < 2 or not LEAST <= sum(share for _, share in shares) <= MOST:
+        return None
+    return sum(share for name, share in shares if _OF_INPUT.search(name)) / 100
+
+
 def _seconds(number: str, unit: str) -> float:
     return float(number.replace(",", ".")) * (0.001 if unit.lower() in _MILLI else 1.0)
 

@@ -9,7 +9,7 @@ from itertools import islice
 from logtriage.localize.durations import DATA, WAIT, WORK, timer_tables, timings
 from logtriage.localize.progress import Trace, median
 from logtriage.localize.scene import Scene
-from logtriage.localize.spoken_waits import spoken_wait
+from logtriage.localize.spoken_waits import spoken_wait, told_share
 from logtriage.localize.step_blocks import step_blocks
 from logtriage.model import JOB_ROLES, Line
 from logtriage.regex import regex
@@ -37,6 +37,8 @@ def starved(traces: Sequence[Trace], scene: Scene) -> Starving | None:
     for line in (point.line for trace in traces for point in trace.points[:MOST_POINTS]):
         if (step := _waited(_timings(line)) or spoken_wait(line.message)) is not None:
             waits.append((*step, line))
+        elif of_input := told_share(line.message):
+            shares.append((of_input, line))
     shares += [(waited / whole, line) for waited, whole, line in waits]
     if len(shares) < 4:
         shares += _shares_of_blocks(traces, scene)
