@@ -10,7 +10,7 @@ from logtriage.pipeline import triage
 
 LOST = [
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
-    "(Controller pid=10) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+    "(Controller) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
 ]
 
 

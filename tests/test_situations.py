@@ -470,7 +470,7 @@ CASES = {
             + "RPC: /tensorflow.CoordinationService/RegisterTask\n"
         },
         "network.rendezvous",
-        "RegisterTask",
+        "failed to connect to all addresses",
     ),
     "a Ray job whose record says that it was stopped": Case(
         {

@@ -242,7 +242,10 @@ def test_a_notice_that_the_machine_is_reclaimed_outlasts_the_steps_of_its_last_m
 def test_what_the_ranks_met_as_well_joins_what_their_machines_say() -> None:
     """One host's port fails while all ranks complain of the same network."""
     down = "mlx5_core 0000:5e:00.0 ibs3: Link down"
-    met = "{host}:9:1 [0] transport/net_ib.cc:2244 NCCL WARN NET/IB: Got completion from peer 10.9.0.1<4420> with status=12 opcode=0 len=0 vendor err 129"
+    met = (
+        "{host}:9:1 [0] transport/net_ib.cc:2244 NCCL WARN NET/IB: Got completion from peer 10.9.0.1<4420> "
+        "with status=12 opcode=0 len=0 vendor err 129"
+    )
     logs = [
         of_rank(rank, steps(100) + f"{clock(201)} {met.format(host=host)}\n", host=host)
         for rank, host in enumerate(("m1", "m2", "m3"))

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from logtriage.diagnose.complaints import accused, cut_off, fails_otherwise, far_ends, lost_peer, never_came, unreached
+from logtriage.diagnose.complaints import (
+    accused,
+    cut_off,
+    fails_otherwise,
+    far_ends,
+    lost_peer,
+    never_came,
+    unreached,
+)
 from logtriage.diagnose.launches import launched_on
 from logtriage.diagnose.neighbours import bereft, beside, raised_below
 from logtriage.localize.candidates import Candidate

@@ -179,8 +179,9 @@ def _unjoined(
 
 
 def _is_told_for_sure(candidate: Candidate) -> bool:
-    """Whether a watcher of a cloud's notices says that the machine is taken away."""
-    return candidate.failure_type.startswith("scheduler.") and candidate.strength is Strength.DEFINITE
+    """Whether a cloud says that the machine is taken away, or it tells of heat, in which ranks step on."""
+    is_notice = candidate.failure_type.startswith("scheduler.") and candidate.strength is Strength.DEFINITE
+    return is_notice or candidate.failure_type == "gpu.thermal_power"
 
 
 # What a machine says of a server that it has again, and what names one: `scratch-OST0003`, `10.3.0.9`.
@@ -228,7 +229,8 @@ def _may_be_nothing(candidate: Candidate) -> bool:
     if is_of_controller(candidate) and candidate.rule is not None:
         of_machine = candidate.failure_type.startswith(STALLS)
     is_sure = candidate.strength is Strength.DEFINITE
-    return of_machine and not is_sure and not candidate.recovered and candidate.time is not None
+    is_open = not is_sure and not candidate.recovered and not _is_told_for_sure(candidate)
+    return of_machine and is_open and candidate.time is not None
 
 
 def _had_by_several(
