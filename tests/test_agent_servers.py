@@ -22,7 +22,7 @@ def odd_exception_job(folder: Path) -> Path:
     logs = unknown_job(folder)
     worker = logs / "rank1.log"
     steps = "".join(worker.read_text().splitlines(keepends=True)[:-1])
-    raised = f"brook.ShardFault: shard 7: {QUOTE}, decode gave garbage\n"
+    raised = f"brook.ShardFault: {QUOTE} in the checkpoint\n"
     calm = "2026-03-01 09:00:33 INFO required argument --resume was not given, leaving\n"
     frame = '  File "/opt/brook/read.py", line 7, in read\n'
     worker.write_text(f"{steps}{calm}Traceback (most recent call last):\n{frame}{raised}")

@@ -56,7 +56,7 @@ def test_a_conversation_of_twenty_questions(slack: FakeSlack, home: Home) -> Non
     # Follow-ups, with a mention and without.
     follow_ups = {
         "which node?": "node-07",
-        "what about rank 0?": "nothing of rank 0",
+        "what about rank 0?": "Rank 0 shows only what followed",
         "show me the lines": "NVRM: GPU 0000:c1:00.0: GPU has fallen off the bus",
         "should I restart?": "without node-07",
         "how sure are you?": "95 %",

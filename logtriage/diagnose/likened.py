@@ -9,6 +9,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.rulebank.matcher import Matcher
 from logtriage.rulebank.vocabulary import is_general
 
+_UNRAISED = ("hang.", "slow.", "none.", "scheduler.")  # shown by what did not happen, or told from outside
 ALTERNATIVE = 0.3  # that it is a failure of the program after all: 7 of 24 such messages of unseen jobs
 
 
@@ -21,7 +22,7 @@ def likened(decision: Decision, matcher: Matcher) -> Decision:
         return decision
     message = _message(root)
     failure_type = matcher.vocabulary.likened(message) if message else None
-    if failure_type is None or failure_type == decision.failure_type:
+    if failure_type is None or failure_type == decision.failure_type or failure_type.startswith(_UNRAISED):
         return decision
     why = f"no rule knows it; its words are most like those of messages of {failure_type}"
     return replace(
