@@ -84,3 +84,15 @@ def test_a_complaint_that_the_file_begins_with_begins_no_run(tmp_path: Path) -> 
     ]
     (tmp_path / "train.err").write_text("\n".join(lines) + "\nbye\n")
     assert not any("earlier run" in note for note in verdict(tmp_path).mining.left_out)
+
+
+def test_a_ruler_below_a_box_begins_no_run(tmp_path: Path) -> None:
+    (tmp_path / "job.o771").write_text(
+        f"Batch job began at {MORNING:%a %b %d %H:%M:%S} UTC {MORNING:%Y}\n"
+        f"{'-' * 60}\nmpirun was unable to launch the specified application as it could not access\n"
+        f"or execute an executable: /opt/env/bin/python\n{'-' * 60}\n2 total processes failed to start\n"
+    )
+    found = verdict(tmp_path)
+    assert found.verdict.failure_type == "scheduler.launch" and not any(
+        "earlier" in x for x in found.mining.left_out
+    )

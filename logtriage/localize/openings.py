@@ -89,6 +89,7 @@ def _counts(first: Line, last: Line, times_said: int) -> bool:
     return int(one["number"]) <= MOST_FIRST and int(other["number"]) + 1 >= max(times_said, MOST_FIRST + 2)
 
 
+_LETTERS = regex(r"[^\W\d_]{2}")
 MOST_FIRST = 2  # of what counts from 0 or 1 the first that is said
 
 
@@ -97,7 +98,8 @@ def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int,
 
     With the numbers of the lines there and in the head, and how often the first of these kinds came.
     """
-    kinds = [(line.number, summary.keys.get(key_of(line.text))) for line in head if line.text.strip()]
+    said_in_words = [line for line in head if _LETTERS.search(line.text)]  # a ruler stands below each box, too
+    kinds = [(line.number, summary.keys.get(key_of(line.text))) for line in said_in_words]
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
     # What a start says several times it says as often again; a complaint is only repeated.
     said = Counter(kind.first[0] for _, kind in kinds if kind is not None)
