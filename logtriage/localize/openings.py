@@ -98,7 +98,8 @@ def _again(head: Sequence[Line], summary: Summary) -> tuple[int, list[tuple[int,
 
     With the numbers of the lines there and in the head, and how often the first of these kinds came.
     """
-    said_in_words = [line for line in head if _LETTERS.search(line.text)]  # a ruler stands below each box, too
+    # A ruler stands above and below each box.
+    said_in_words = [line for line in head if _LETTERS.search(line.text)]
     kinds = [(line.number, summary.keys.get(key_of(line.text))) for line in said_in_words]
     known = [kind for number, kind in kinds if kind is not None and kind.first[0] == number]
     # What a start says several times it says as often again; a complaint is only repeated.
