@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from scenes import clock, findings, of_rank, reading, scene, steps
 
@@ -9,6 +11,7 @@ from logtriage.diagnose.offline import decide
 from logtriage.localize.outcome import Outcome, judge
 from logtriage.localize.progress import gather
 from logtriage.model import SourceRole
+from logtriage.pipeline import triage
 
 
 def outcome(text: str) -> Outcome:
@@ -176,3 +179,13 @@ def test_steps_without_a_time_are_dated_by_the_lines_above_them() -> None:
     assert outcome(text).kind == "running"
     ended = outcome(text + idle(90, 30))
     assert (ended.kind, ended.line and "step: 39" in ended.line.text) == ("hang", True)
+
+
+def test_a_status_of_zero_right_below_a_traceback_is_that_of_a_pipe(tmp_path: Path) -> None:
+    failed = 'Traceback (most recent call last):\n  File "/srv/fit.py", line 3, in <module>\n    main()\n{}\n'
+    ended = "[2026-03-01 06:21:35] exit code 0\n"
+    (tmp_path / "job.out").write_text(failed.format("ValueError: rank 3 has no peer") + ended)
+    assert triage(tmp_path, offline=True, workers=1).verdict.failure_type == "code.value"
+    steps = "".join(f"2026-03-01 06:20:{at:02d} INFO step {at} loss 1.2\n" for at in range(20))
+    (tmp_path / "job.out").write_text(failed.format("ValueError: no cache yet") + steps + ended)
+    assert triage(tmp_path, offline=True, workers=1).verdict.failure_type == "none.completed"

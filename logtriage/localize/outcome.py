@@ -193,8 +193,8 @@ def endings(scene: Scene, progress: Progress) -> list[Line]:
         for sign in said
         if progress.traces
         or sign.source.role is SourceRole.SCHEDULER
-        or says_status_zero(sign.line)
-        or not _failed_above(scene, sign.line)
+        or (says_status_zero(sign.line) and not _raised_above(scene, sign.line))
+        or not (_failed_above(scene, sign.line) or _raised_above(scene, sign.line))
     ]
 
 
@@ -230,6 +230,18 @@ _STATUS_ZERO = regex(
 def says_status_zero(line: Line) -> bool:
     """Whether a line reports the status 0 of the program as a whole."""
     return _STATUS_ZERO.search(line.text[:1000]) is not None
+
+
+BEHIND_RAISED = 3  # lines
+
+
+def _raised_above(scene: Scene, done: Line) -> bool:
+    """Whether a traceback ends right above: the status below it is that of what its output was piped to."""
+    return any(
+        0 < done.number - each.at.number <= BEHIND_RAISED
+        for record in scene.records.get(done.file, ())
+        for each in record.raised[-1:]
+    )
 
 
 LINES_ABOVE = 10
