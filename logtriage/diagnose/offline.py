@@ -19,8 +19,7 @@ from logtriage.diagnose.warned import is_only_warned
 from logtriage.localize.candidates import Candidate
 from logtriage.localize.cascade import CONSEQUENCES, Group
 from logtriage.localize.cleared_away import cleared_away
-from logtriage.localize.findings import Findings
-from logtriage.localize.outcome import (
+from logtriage.localize.endings import (
     STEPS_SINCE,
     earlier_containers,
     endings,
@@ -28,6 +27,7 @@ from logtriage.localize.outcome import (
     steps_between,
     taken_up,
 )
+from logtriage.localize.findings import Findings
 from logtriage.localize.own_codes import is_own_code
 from logtriage.localize.unison import all_wait, in_unison
 from logtriage.model import Culprits, Line, SourceRole

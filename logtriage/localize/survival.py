@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from logtriage.localize.asked_stacks import asked_stacks
 from logtriage.localize.candidates import Candidate
+from logtriage.localize.endings import endings, steps_between, taken_up
 from logtriage.localize.finite_again import (
     is_of_gradients,
     spikes_left_behind,
@@ -26,7 +27,6 @@ from logtriage.localize.machine_complaints import (
     steps_since,
     unfelt,
 )
-from logtriage.localize.outcome import endings, steps_between, taken_up
 from logtriage.localize.progress import Progress, Trace
 from logtriage.localize.reports_on_top import is_reported_on_top
 from logtriage.localize.scene import Scene
