@@ -20,7 +20,7 @@ from logtriage.rulebank.vocabulary import Vocabulary
 # type. The less a line is known to tell of a failure, the more its words have to. Set by
 # benchmarks/truth_and_lies.py, so that a liar turns no verdict.
 WORDS_SCORE, NEAR_TOP = 4.0, 0.9  # an exception whose class tells something
-BARE_MARGIN, BARE_LEAD = 1.4, 3.4  # a RuntimeError: so many times as much, or so much more
+BARE_MARGIN, BARE_LEAD = 1.4, 5.0  # a RuntimeError: so many times as much, or so much more
 LOUD_SCORE, LOUD_MARGIN = 7.5, 1.2  # no exception, but told as an error
 CALM_SCORE = 10.0  # only words such as `failed`
 HINT_MARGIN = 1.5  # a rule takes the line for a hint at another type

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from logtriage.diagnose.confidence import confidence
-from logtriage.diagnose.culprits import VICTIMS_SPEAK, blame
+from logtriage.diagnose.culprits import blame
 from logtriage.diagnose.decision import Decision
+from logtriage.diagnose.struck_ranks import VICTIMS_SPEAK
 from logtriage.localize.candidates import GENERAL_TYPES, Candidate
 from logtriage.localize.cascade import Group
 from logtriage.localize.collectives import accused

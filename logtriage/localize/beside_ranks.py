@@ -8,6 +8,7 @@ from logtriage.localize.candidates import Candidate
 from logtriage.localize.jobs import is_event
 from logtriage.localize.machine_complaints import (
     AWAKE_SECONDS,
+    BY_KILL,
     OF_MACHINES,
     RANKS_ARE,
     STEPS_BY_ALL,
@@ -114,13 +115,10 @@ def daemon(candidate: Candidate) -> str | None:
     return None if name is None or _OF_JOBS.match(name) else name
 
 
-_BY_KILL = frozenset(("-9", "9", "137"))
-
-
 def is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
     """Whether a launcher or a rank says that somebody was killed."""
     return any(
-        each.capture("exitcode") in _BY_KILL
+        each.capture("exitcode") in BY_KILL
         or (each.failure_type == "process.killed" and each.role is Role.CAUSE)
         for each in candidates
         if each.source_role not in OF_MACHINES and not each.recovered

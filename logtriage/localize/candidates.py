@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from logtriage.intake.documents import is_note
 from logtriage.intake.reading import Reading
 from logtriage.localize.barrier_tasks import barrier_ranks
-from logtriage.localize.chains import GENERAL_TYPES, is_of_meeting, one_a_line, one_a_record
+from logtriage.localize.chains import GENERAL_TYPES, one_a_line, one_a_record
 from logtriage.localize.exits import Exit, describe
 from logtriage.localize.gathered import files_beside, gathering_files, is_of_no_rank
 from logtriage.localize.introduced import INTRODUCED_LINES, headings_of_codes, introduced_ranks
 from logtriage.localize.pods import gather_pods
 from logtriage.localize.processes import OF_NCCL
 from logtriage.localize.progress import Progress
+from logtriage.localize.raised_places import refined
 from logtriage.localize.scene import Scene, Sign
 from logtriage.localize.shard_files import rank_of_shard
 from logtriage.localize.topology import Topology
@@ -148,7 +149,7 @@ def gather_candidates(
                 host = None if is_speaker and not sign.rule.id.startswith("cloud.") else host
         found.append(
             Candidate(
-                failure_type=_refined(sign, has_begun=bool(progress.traces)),
+                failure_type=refined(sign, has_begun=bool(progress.traces)),
                 role=sign.rule.role,
                 strength=_weighed(sign),
                 title=sign.rule.entitled(dict(sign.hit.captures)),
@@ -265,49 +266,6 @@ def _unruled(
                 )
             )
     return found
-
-
-# Where an exception was raised can say more than its class: a truncated file is a checkpoint when it was
-# being restored and data when a dataset read it. (type by rule, frames, type by place)
-_RESTORING = regex(
-    r"restore|load_checkpoint|load_state|from_pretrained|load_model|resume|checkpoint|ckpt", re.I
-)
-_READING_DATA = regex(
-    r"dataset|dataloader|data_loader|__getitem__|collate|tokeniz|load_data|read_shard", re.I
-)
-_WRITING = regex(
-    r"(?:^| )(?:on_save|save_\w+|_save\w*|save|rotate_checkpoints|_rotate_checkpoints|rmtree|cleanup)$"
-)
-_BY_PLACE = (
-    ("data.corrupt", _RESTORING, "checkpoint.corrupt"),
-    ("checkpoint.corrupt", _READING_DATA, "data.corrupt"),
-    ("code.file_not_found", _READING_DATA, "data.missing"),
-    ("checkpoint.corrupt", _WRITING, "code.file_not_found"),
-)
-
-
-# Files by which processes wait for each other are no data, whoever reads them.
-_BETWEEN_PROCESSES = regex(r"(?i)signal_?file|_signal_|\.(?:lock|pid|sock|done|tmp)\b|barrier|sentinel")
-
-
-def _refined(sign: Sign, *, has_begun: bool) -> str:
-    failure_type = str(sign.rule.failure_type)
-    if failure_type == "collective.remote_error" and not has_begun and is_of_meeting(sign):
-        return "network.rendezvous"
-    if sign.raised is None or _BETWEEN_PROCESSES.search(sign.raised.message[-200:]):
-        return failure_type
-    inner = [f"{frame.path.rsplit('/', 1)[-1]} {frame.function}" for frame in sign.raised.frames]
-    for told, frames, meant in _BY_PLACE:
-        if failure_type != told or not any(frames.search(each) for each in inner):
-            continue
-        if frames is _WRITING:
-            if sign.raised.type.endswith("FileNotFoundError"):  # of a file that is to be written anew
-                return meant
-            continue
-        other = _READING_DATA if frames is _RESTORING else _RESTORING
-        if not any(other.search(each) for each in inner):
-            return meant
-    return failure_type
 
 
 # Words that begin with their own rank: `RuntimeError: Rank 1, node gpu-3: …`, `rank2: formats: …`,

@@ -305,12 +305,12 @@ def _came_elsewhere(
     return not is_told(crash.failure_type == "host.out_of_memory")
 
 
-_BY_KILL = frozenset(("-9", "9", "137"))
+BY_KILL = frozenset(("-9", "9", "137"))
 
 
 def _is_told_to_be_killed(candidates: Sequence[Candidate]) -> bool:
     return any(
-        each.capture("exitcode") in _BY_KILL for each in candidates if each.source_role not in OF_MACHINES
+        each.capture("exitcode") in BY_KILL for each in candidates if each.source_role not in OF_MACHINES
     )
 
 

@@ -14,6 +14,7 @@ from logtriage.localize.file_hosts import labelled_hosts, machine_files
 from logtriage.localize.file_ranks import ranks_of_files
 from logtriage.localize.headings import Headings, headings
 from logtriage.localize.host_tables import hosts_of_tasks, tabled_hosts
+from logtriage.localize.meeting_hosts import meeting_hosts, meeting_rows
 from logtriage.localize.node_offsets import NodeOffsets, node_offsets
 from logtriage.localize.numbered_writers import numbered_writers
 from logtriage.localize.pods import gather_pods
@@ -321,8 +322,8 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         if host not in launched and len(ends := {each for each in launched if host.endswith(each)}) == 1:
             host_of_file[file] = ends.pop()
     pod_rows = {re.sub(r"\d+$", "", pod) for pod in pods.names if re.search(r"-\d+$", pod)}
-    meeting = _meeting_hosts(scene)
-    pod_rows |= _meeting_rows(scene, meeting)
+    meeting = meeting_hosts(scene)
+    pod_rows |= meeting_rows(scene, meeting)
     for source in scene.sources:  # a file named after a host that other lines know
         if source.file not in host_of_file and source.role in JOB_ROLES:
             words = set(re.split(r"[/._]", source.file)) | {source.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]}
@@ -377,37 +378,6 @@ def gather_topology(scene: Scene, exits: Sequence[Exit]) -> Topology:
         offsets=offsets,
     )
 
-
-# Where the processes of a job meet: a host of its own, mostly.
-_MEETING = regex(
-    r"(?i)(?:rdzv[-_ ]?endpoint|master[-_ ]?addr(?:ess)?|coordinator[-_ ]?address|init[-_ ]?method"
-    r"|dist[-_]url|distributed service on|master(?: node)? (?:at|is))"
-    r"[^\w\n]{1,12}(?:tcp://)?(?P<host>[a-z][\w-]{0,60}\d)(?=[.:\s\"']|$)"
-)
-# The rarest word of each, soon looked for.
-_MEETS = ("endpoint", "addr", "method", "service on", "master", "dist_url", "dist-url")
-
-
-def _meeting_rows(scene: Scene, meeting: set[str]) -> set[str]:
-    """The names, without their numbers, of files or folders one of which is named after the host where all
-    meet.
-    """
-    stems = {part.split(".", 1)[0] for source in scene.sources for part in source.file.split("/")}
-    return {re.sub(r"\d+$", "", host) for host in meeting if host in stems}
-
-
-def _meeting_hosts(scene: Scene) -> set[str]:
-    texts = (
-        line.text[:400]
-        for reading in scene.readings
-        if reading.source.role in (*JOB_ROLES, SourceRole.KUBERNETES)
-        for line in reading.lines[:MEETING_LINES]
-    )
-    may = (text for text in texts if any(map(text.lower().__contains__, _MEETS)))
-    return {found["host"] for text in may if (found := _MEETING.search(text)) is not None}
-
-
-MEETING_LINES = 200  # start-up tells it
 
 # Ray Train introduces its workers: `- (node_id=…, ip=10.0.0.7, pid=905) world_rank=5, local_rank=1, …`.
 _RAY_WORKER = regex(r"\bip=([\w.:-]{1,60}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")

@@ -173,12 +173,12 @@ def _unjoined(
         if (may_be_beside(each) and is_beside(each, own, alone(each), dated, killed))
         or (unit := service(each)) in units
         or (unit is not None and alone(each))
-        or ((by := daemon(each)) in daemons and not _is_told_for_sure(each))
-        or (by is not None and not _is_told_for_sure(each) and alone(each))
+        or ((by := daemon(each)) in daemons and not _lets_ranks_step(each))
+        or (by is not None and not _lets_ranks_step(each) and alone(each))
     }
 
 
-def _is_told_for_sure(candidate: Candidate) -> bool:
+def _lets_ranks_step(candidate: Candidate) -> bool:
     """Whether a cloud says that the machine is taken away, or it tells of heat, in which ranks step on."""
     is_notice = candidate.failure_type.startswith("scheduler.") and candidate.strength is Strength.DEFINITE
     return is_notice or candidate.failure_type == "gpu.thermal_power"
@@ -229,7 +229,7 @@ def _may_be_nothing(candidate: Candidate) -> bool:
     if is_of_controller(candidate) and candidate.rule is not None:
         of_machine = candidate.failure_type.startswith(STALLS)
     is_sure = candidate.strength is Strength.DEFINITE
-    is_open = not is_sure and not candidate.recovered and not _is_told_for_sure(candidate)
+    is_open = not is_sure and not candidate.recovered and not _lets_ranks_step(candidate)
     return of_machine and is_open and candidate.time is not None
 
 
